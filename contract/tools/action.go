@@ -1,0 +1,135 @@
+package tools
+
+import (
+	"reflect"
+
+	"siyuan-broker/contract"
+)
+
+// Kind says what an action does to notes.
+type Kind string
+
+// The kinds of action. UI actions change only what SiYuan's window shows; Meta
+// actions (help) never reach the home.
+const (
+	Read   Kind = "read"
+	Write  Kind = "write"
+	Delete Kind = "delete"
+	UI     Kind = "ui"
+	Meta   Kind = "meta"
+)
+
+// Mutates reports whether the kind changes stored notes and therefore goes
+// through the write seam, at most once.
+func (k Kind) Mutates() bool { return k == Write || k == Delete }
+
+// Tier says how much of an action the tool description spells out.
+type Tier string
+
+// Basic actions stand in the description with their parameters, Advanced ones
+// by name; help has everything about both.
+const (
+	Basic    Tier = "basic"
+	Advanced Tier = "advanced"
+)
+
+// Scope says how the notebooks an action touches are found.
+type Scope string
+
+// The scopes. Every scope but ScopeWorkspace and ScopeNone is bounded by
+// notebook levels.
+const (
+	ScopeTargets    Scope = "targets"    // the parameters marked with a ref tag
+	ScopeCollection Scope = "collection" // results are filtered to what the caller may read
+	ScopeWorkspace  Scope = "workspace"  // needs the action's Switch and an owner or admin
+	ScopeNone       Scope = "none"       // touches no notebook
+)
+
+// Precondition names the state a strict-mode write is guarded by.
+type Precondition string
+
+// The preconditions of the strict write protocol.
+const (
+	NoPrecondition Precondition = ""          // one call with a request id is enough
+	OnState        Precondition = "state"     // expectedStateHash
+	OnStructure    Precondition = "structure" // expectedStructureHash
+	OnManifest     Precondition = "manifest"  // expectedManifestHash
+	OnSource       Precondition = "source"    // expectedSourceHash
+)
+
+// Action is one entry of the catalogue. Values are immutable once defined.
+type Action struct {
+	Tool    string // filled in by the catalogue
+	Name    string
+	Kind    Kind
+	Level   contract.Level // needed on every target that names no level of its own
+	Scope   Scope
+	Switch  contract.Switch // for ScopeWorkspace
+	Summary string          // one line, for help, the CLI and the console
+
+	Dangerous bool // a person has to agree first
+	Off       bool // disabled until a tenant switches it on
+	Tier      Tier
+	Guarded   Precondition
+
+	Aliases      []string          // other accepted names of the action
+	ParamAliases map[string]string // other accepted parameter names → settled name
+	Rules        []Rule            // what the fields must satisfy together
+	Guidance     []string          // what help adds: sentences, no parameters repeated
+	Examples     []string          // argument objects as JSON, without action
+
+	Params []Param      // from the input type
+	Output reflect.Type // struct or slice of structs
+
+	decode func(raw []byte) (any, error)
+}
+
+// ID is "tool.action", as people and switches name it.
+func (a *Action) ID() string { return a.Tool + "." + a.Name }
+
+// Param returns the parameter of that settled name.
+func (a *Action) Param(name string) (Param, bool) {
+	for _, p := range a.Params {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Param{}, false
+}
+
+// Def is an action together with its Go types: what a handler binds to.
+type Def[In, Out any] struct{ *Action }
+
+// define completes an entry with the parameters of its input type. It panics
+// on a malformed tag, which the first test run meets.
+func define[In, Out any](a Action) Def[In, Out] {
+	a.Params = paramsOf(reflect.TypeFor[In]())
+	a.Output = reflect.TypeFor[Out]()
+	if a.Tier == "" {
+		a.Tier = Basic
+	}
+	a.decode = func(raw []byte) (any, error) {
+		var in In
+		err := decodeStrict(raw, &in)
+		return in, err
+	}
+	return Def[In, Out]{&a}
+}
+
+// Tool is a group of actions that an agent sees as one MCP tool.
+type Tool struct {
+	Name    string
+	Purpose string // one or two sentences: when to choose this tool
+	Notes   []string
+	Actions []*Action
+}
+
+// Action returns the action of that settled name.
+func (t *Tool) Action(name string) (*Action, bool) {
+	for _, a := range t.Actions {
+		if a.Name == name {
+			return a, true
+		}
+	}
+	return nil, false
+}

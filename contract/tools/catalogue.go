@@ -1,0 +1,77 @@
+package tools
+
+import "slices"
+
+// Catalogue is the set of tools a program offers.
+type Catalogue struct{ tools []*Tool }
+
+// New returns the whole catalogue. Each call returns the same immutable
+// definitions.
+func New() *Catalogue {
+	return newCatalogue(notebookTool(), documentTool(), blockTool(), searchTool())
+}
+
+func newCatalogue(ts ...*Tool) *Catalogue {
+	for _, t := range ts {
+		for _, a := range t.Actions {
+			a.Tool = t.Name
+		}
+	}
+	slices.SortFunc(ts, func(a, b *Tool) int {
+		switch {
+		case a.Name < b.Name:
+			return -1
+		case a.Name > b.Name:
+			return 1
+		}
+		return 0
+	})
+	return &Catalogue{ts}
+}
+
+// Tools lists the tools by name.
+func (c *Catalogue) Tools() []*Tool { return c.tools }
+
+// Tool returns the tool of that settled name.
+func (c *Catalogue) Tool(name string) (*Tool, bool) {
+	for _, t := range c.tools {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+// Action returns the action of those settled names.
+func (c *Catalogue) Action(tool, action string) (*Action, bool) {
+	t, ok := c.Tool(tool)
+	if !ok {
+		return nil, false
+	}
+	return t.Action(action)
+}
+
+// Resolve finds the action an agent means: dashes and case do not matter, and
+// the aliases of the actions count where no action has the name itself.
+func (t *Tool) Resolve(name string) (*Action, bool) {
+	name = ActionName(name)
+	if a, ok := t.Action(name); ok {
+		return a, true
+	}
+	for _, a := range t.Actions {
+		if slices.Contains(a.Aliases, name) || slices.Contains(commonAliases[name], a.Name) {
+			return a, true
+		}
+	}
+	return nil, false
+}
+
+// commonAliases are the words agents use for one another on any tool.
+var commonAliases = map[string][]string{
+	"ls": {"list"}, "list": {"ls"},
+	"mv": {"move"}, "move": {"mv"},
+	"rm":     {"remove", "delete"},
+	"remove": {"rm", "delete"},
+	"delete": {"remove", "rm"},
+	"del":    {"delete", "remove", "rm"},
+}

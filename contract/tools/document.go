@@ -1,0 +1,160 @@
+package tools
+
+import "siyuan-broker/contract"
+
+// DocumentCreateIn is the input of document.create.
+type DocumentCreateIn struct {
+	Notebook   string   `json:"notebook" ref:"notebook" doc:"Id of the notebook."`
+	Path       string   `json:"path,omitempty" doc:"Readable path of the new document inside the notebook, such as /Projects/Alpha; missing parents are created." minlen:"1" maxlen:"4096"`
+	ParentPath string   `json:"parentPath,omitempty" doc:"Readable path or storage path (ending in .sy) of the parent; / is the notebook itself." minlen:"1" maxlen:"4096"`
+	Title      string   `json:"title,omitempty" doc:"Title under parentPath; it must not contain a slash." minlen:"1" maxlen:"512"`
+	Markdown   string   `json:"markdown,omitempty" doc:"Body in Markdown, without the title."`
+	Icon       string   `json:"icon,omitempty" doc:"Emoji as its hex code point, such as 1f4d4." maxlen:"256"`
+	IfExists   string   `json:"ifExists,omitempty" enum:"fail|return|suffix" doc:"What to do when that path is taken: fail (default), return the existing one unchanged, or add a number to the title."`
+	Sorts      []string `json:"sorts,omitempty" doc:"Accepted for compatibility and ignored."`
+}
+
+// DocumentCreateOut is the output of document.create.
+type DocumentCreateOut struct {
+	Success            bool   `json:"success"`
+	ID                 string `json:"id"`
+	Notebook           string `json:"notebook"`
+	Path               string `json:"path"` // readable
+	ParentPath         string `json:"parentPath,omitempty"`
+	ResolvedParentPath string `json:"resolvedParentPath,omitempty"`
+	Title              string `json:"title"`
+	Created            bool   `json:"created"` // false: ifExists=return found one
+}
+
+// DocumentGetDocIn is the input of document.get_doc.
+type DocumentGetDocIn struct {
+	ID string `json:"id" ref:"doc" doc:"Document id; the id of any block in it works too."`
+	Window
+	Mode string `json:"mode,omitempty" enum:"markdown|html" doc:"markdown (default) or html, SiYuan's own block DOM."`
+	Size int    `json:"size,omitempty" min:"1" max:"1024" doc:"Blocks to load, html only."`
+}
+
+// Window selects whole blocks of a document's text.
+type Window struct {
+	BlockStart      *int `json:"blockStart,omitempty" min:"0" doc:"First block of the window, counted from 0."`
+	BlockLimit      *int `json:"blockLimit,omitempty" min:"1" max:"200" doc:"Most blocks in the window; default 50."`
+	TokenBudget     *int `json:"tokenBudget,omitempty" min:"1" max:"32000" doc:"Rough size limit in tokens of four characters; default 2000. One larger block still comes whole."`
+	IncludeBlockIDs bool `json:"includeBlockIds,omitempty" doc:"Also return the id of every block in the window."`
+}
+
+// WindowOut is the text window of a document and how to get the rest.
+type WindowOut struct {
+	Content         string         `json:"content"`
+	Outline         []OutlineEntry `json:"outline"` // of the whole document
+	BlockStart      int            `json:"blockStart"`
+	BlockLimit      int            `json:"blockLimit"`
+	ReturnedBlocks  int            `json:"returnedBlocks"`
+	TotalBlocks     int            `json:"totalBlocks"`
+	TokenBudget     int            `json:"tokenBudget"`
+	EstimatedTokens int            `json:"estimatedTokens"`
+	TokenMode       string         `json:"tokenMode"`
+	Truncated       bool           `json:"truncated"`
+	HasNextWindow   bool           `json:"hasNextWindow"`
+	NextWindow      *NextWindow    `json:"nextWindow,omitempty"`
+	BudgetExceeded  bool           `json:"budgetExceeded,omitempty"`
+	BlockRefs       []BlockRef     `json:"blockRefs,omitempty"`
+}
+
+// OutlineEntry is one heading of a document.
+type OutlineEntry struct {
+	BlockIndex int    `json:"blockIndex"`
+	Level      int    `json:"level"` // 1..6
+	Title      string `json:"title"`
+	ID         string `json:"id,omitempty"` // with includeBlockIds
+}
+
+// NextWindow is the input that continues a window.
+type NextWindow struct {
+	BlockStart int `json:"blockStart"`
+	BlockLimit int `json:"blockLimit"`
+}
+
+// BlockRef ties a block of the window to its id.
+type BlockRef struct {
+	BlockIndex int    `json:"blockIndex"`
+	ID         string `json:"id"`
+	Type       string `json:"type"` // short type, as in SQL: p, h, l, …
+}
+
+// DocumentGetDocOut is the output of document.get_doc. In html mode Content is
+// block DOM and the window fields describe what was loaded.
+type DocumentGetDocOut struct {
+	ID           string `json:"id"`
+	Mode         string `json:"mode"`
+	Notebook     string `json:"notebook"`
+	NotebookName string `json:"notebookName"`
+	HPath        string `json:"hPath"`
+	WindowOut
+}
+
+// DocumentListTreeIn is the input of document.list_tree.
+type DocumentListTreeIn struct {
+	Notebook string `json:"notebook" ref:"notebook" doc:"Id of the notebook."`
+	Path     string `json:"path" ref:"path" doc:"Storage path of the document whose tree is wanted, or / for the whole notebook." minlen:"1" maxlen:"4096"`
+	MaxDepth *int   `json:"maxDepth,omitempty" min:"1" max:"20" doc:"Levels to return; default 3."`
+}
+
+// TreeNode is a document and the documents below it.
+type TreeNode struct {
+	ID                string     `json:"id"`
+	Name              string     `json:"name"`
+	Icon              string     `json:"icon,omitempty"`
+	Path              string     `json:"path"` // storage path
+	Children          []TreeNode `json:"children,omitempty"`
+	ChildCount        int        `json:"childCount,omitempty"` // where the depth limit cut
+	ChildrenTruncated bool       `json:"childrenTruncated,omitempty"`
+}
+
+// DocumentListTreeOut is the output of document.list_tree.
+type DocumentListTreeOut struct {
+	Notebook  string     `json:"notebook"`
+	Path      string     `json:"path"`
+	Tree      []TreeNode `json:"tree"`
+	MaxDepth  int        `json:"maxDepth"`
+	Truncated bool       `json:"truncated"`
+	Hint      string     `json:"hint,omitempty"`
+}
+
+// The actions of the document tool.
+var (
+	DocumentCreate = define[DocumentCreateIn, DocumentCreateOut](Action{
+		Name: "create", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets,
+		Summary:      "Create a document from Markdown, at a path or as a child of a parent.",
+		Rules:        []Rule{ExactlyOne([]string{"path"}, []string{"parentPath", "title"})},
+		ParamAliases: map[string]string{"if_exists": "ifExists", "content": "markdown"},
+		Guidance: []string{
+			"In a readable path a slash always separates levels, so a title given by path cannot contain one.",
+			"A first heading equal to the title is dropped.",
+		},
+		Examples: []string{`{"notebook":"20240101090000-work001","path":"/Projects/Alpha","markdown":"First line."}`},
+	})
+	DocumentGetDoc = define[DocumentGetDocIn, DocumentGetDocOut](Action{
+		Name: "get_doc", Kind: Read, Level: contract.Read, Scope: ScopeTargets,
+		Summary: "Read a document as Markdown, a window of whole blocks at a time.",
+		Rules: []Rule{
+			NotWith("mode", "html", "blockStart", "blockLimit", "tokenBudget", "includeBlockIds"),
+			Replaced("page", "blockStart and blockLimit"), Replaced("pageSize", "blockLimit"),
+		},
+		Guidance: []string{"While hasNextWindow is true, repeat the call with the fields of nextWindow."},
+		Examples: []string{`{"id":"20240102100100-alphadc"}`, `{"id":"20240102100100-alphadc","blockStart":50,"includeBlockIds":true}`},
+	})
+	DocumentListTree = define[DocumentListTreeIn, DocumentListTreeOut](Action{
+		Name: "list_tree", Kind: Read, Level: contract.Read, Scope: ScopeTargets, Tier: Advanced,
+		Summary:  "List the documents of a notebook or below a document as a tree.",
+		Guidance: []string{"Where childrenTruncated is set, call again with that node's path."},
+		Examples: []string{`{"notebook":"20240101090000-work001","path":"/"}`},
+	})
+)
+
+func documentTool() *Tool {
+	return &Tool{
+		Name:    "document",
+		Purpose: "Documents: find, read, create and arrange whole notes.",
+		Actions: []*Action{DocumentCreate.Action, DocumentGetDoc.Action, DocumentListTree.Action},
+	}
+}
