@@ -235,7 +235,7 @@ func InvalidFields(fields ...Field) *Error {
 			msg = fields[0].Message
 		}
 	}
-	return Fail(InvalidArguments, "%s", msg).WithDetail(map[string]any{"fields": fields})
+	return Fail(InvalidArguments, "%s", msg).WithDetail(map[string]any{"fields": append([]Field{}, fields...)})
 }
 
 // Error is type, code and message, and the cause for logs.

@@ -75,6 +75,7 @@ type Action struct {
 	Aliases      []string          // other accepted names of the action
 	ParamAliases map[string]string // other accepted parameter names → settled name
 	Rules        []Rule            // what the fields must satisfy together
+	Moves        []string          // parameters that name what is moved: rwd is needed there when it leaves its notebook
 	Guidance     []string          // what help adds: sentences, no parameters repeated
 	Examples     []string          // argument objects as JSON, without action
 
@@ -121,6 +122,7 @@ type Tool struct {
 	Name    string
 	Purpose string // one or two sentences: when to choose this tool
 	Notes   []string
+	Fields  map[string]string // what a field means where the actions' own sentences differ
 	Actions []*Action
 }
 

@@ -15,9 +15,9 @@ type BlockGetKramdownOut struct {
 
 // BlockAppendIn is the input of block.append.
 type BlockAppendIn struct {
-	ParentID string `json:"parentID" ref:"block" doc:"Document, list, list item, quote or super block that takes the text at its end."`
+	ParentID string `json:"parentID" ref:"block" doc:"Document or container block (list, list item, quote, super block)."`
 	Data     string `json:"data" doc:"The text."`
-	DataType string `json:"dataType" enum:"markdown|dom" doc:"markdown, or dom for SiYuan's own block DOM."`
+	DataType string `json:"dataType" enum:"markdown|dom" doc:"markdown, or dom for SiYuan's block DOM."`
 }
 
 // BlockAppendOut is the output of block.append.
@@ -32,15 +32,15 @@ type BlockAppendOut struct {
 // BlockUpdateIn is the input of block.update.
 type BlockUpdateIn struct {
 	ID       string            `json:"id,omitempty" ref:"block" doc:"Block to rewrite."`
-	Data     string            `json:"data,omitempty" doc:"Its new text."`
-	DataType string            `json:"dataType,omitempty" enum:"markdown|dom" doc:"markdown, or dom for SiYuan's own block DOM."`
+	Data     string            `json:"data,omitempty" doc:"The text."`
+	DataType string            `json:"dataType,omitempty" enum:"markdown|dom" doc:"markdown, or dom for SiYuan's block DOM."`
 	Items    []BlockUpdateItem `json:"items,omitempty" minlen:"1" maxlen:"128" doc:"Several updates at once: all are written or none."`
 }
 
 // BlockUpdateItem is one update of a batch.
 type BlockUpdateItem struct {
 	ID       string `json:"id" ref:"block" doc:"Block to rewrite."`
-	Data     string `json:"data" doc:"Its new text."`
+	Data     string `json:"data" doc:"The text."`
 	DataType string `json:"dataType" enum:"markdown|dom" doc:"markdown or dom."`
 }
 
@@ -97,6 +97,12 @@ func blockTool() *Tool {
 	return &Tool{
 		Name:    "block",
 		Purpose: "Blocks: the paragraphs, headings, lists and other parts of a document, each with its own id.",
-		Actions: []*Action{BlockGetKramdown.Action, BlockAppend.Action, BlockUpdate.Action},
+		Fields: map[string]string{
+			"id":  "Block or document id.",
+			"ids": "Block ids.",
+		},
+		Actions: []*Action{BlockGetKramdown.Action, BlockAppend.Action, BlockUpdate.Action,
+			BlockInsert.Action, BlockPrepend.Action, BlockDelete.Action, BlockMove.Action, BlockSetAttrs.Action,
+		},
 	}
 }

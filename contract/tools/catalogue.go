@@ -1,15 +1,18 @@
 package tools
 
-import "slices"
+import (
+	"slices"
+	"strings"
+	"sync"
+)
 
 // Catalogue is the set of tools a program offers.
 type Catalogue struct{ tools []*Tool }
 
-// New returns the whole catalogue. Each call returns the same immutable
-// definitions.
-func New() *Catalogue {
+// New returns the whole catalogue: always the same, immutable one.
+var New = sync.OnceValue(func() *Catalogue {
 	return newCatalogue(notebookTool(), documentTool(), blockTool(), searchTool())
-}
+})
 
 func newCatalogue(ts ...*Tool) *Catalogue {
 	for _, t := range ts {
@@ -17,15 +20,7 @@ func newCatalogue(ts ...*Tool) *Catalogue {
 			a.Tool = t.Name
 		}
 	}
-	slices.SortFunc(ts, func(a, b *Tool) int {
-		switch {
-		case a.Name < b.Name:
-			return -1
-		case a.Name > b.Name:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(ts, func(a, b *Tool) int { return strings.Compare(a.Name, b.Name) })
 	return &Catalogue{ts}
 }
 

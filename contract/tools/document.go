@@ -4,14 +4,14 @@ import "siyuan-broker/contract"
 
 // DocumentCreateIn is the input of document.create.
 type DocumentCreateIn struct {
-	Notebook   string   `json:"notebook" ref:"notebook" doc:"Id of the notebook."`
-	Path       string   `json:"path,omitempty" doc:"Readable path of the new document inside the notebook, such as /Projects/Alpha; missing parents are created." minlen:"1" maxlen:"4096"`
-	ParentPath string   `json:"parentPath,omitempty" doc:"Readable path or storage path (ending in .sy) of the parent; / is the notebook itself." minlen:"1" maxlen:"4096"`
+	Notebook   string   `json:"notebook" ref:"notebook" doc:"Notebook id."`
+	Path       string   `json:"path,omitempty" doc:"Readable path of the new document, such as /Projects/Alpha; missing parents are created." minlen:"1" maxlen:"4096"`
+	ParentPath string   `json:"parentPath,omitempty" doc:"Readable or storage path of the parent; / is the notebook itself." minlen:"1" maxlen:"4096"`
 	Title      string   `json:"title,omitempty" doc:"Title under parentPath; it must not contain a slash." minlen:"1" maxlen:"512"`
 	Markdown   string   `json:"markdown,omitempty" doc:"Body in Markdown, without the title."`
 	Icon       string   `json:"icon,omitempty" doc:"Emoji as its hex code point, such as 1f4d4." maxlen:"256"`
-	IfExists   string   `json:"ifExists,omitempty" enum:"fail|return|suffix" doc:"What to do when that path is taken: fail (default), return the existing one unchanged, or add a number to the title."`
-	Sorts      []string `json:"sorts,omitempty" doc:"Accepted for compatibility and ignored."`
+	IfExists   string   `json:"ifExists,omitempty" enum:"fail|return|suffix" doc:"When the path is taken: fail (default), return what is there, or number the title."`
+	Sorts      []string `json:"sorts,omitempty" legacy:"true" doc:"Accepted for compatibility and ignored."`
 }
 
 // DocumentCreateOut is the output of document.create.
@@ -36,9 +36,9 @@ type DocumentGetDocIn struct {
 
 // Window selects whole blocks of a document's text.
 type Window struct {
-	BlockStart      *int `json:"blockStart,omitempty" min:"0" doc:"First block of the window, counted from 0."`
+	BlockStart      *int `json:"blockStart,omitempty" min:"0" max:"1000000" doc:"First block of the window, counted from 0."`
 	BlockLimit      *int `json:"blockLimit,omitempty" min:"1" max:"200" doc:"Most blocks in the window; default 50."`
-	TokenBudget     *int `json:"tokenBudget,omitempty" min:"1" max:"32000" doc:"Rough size limit in tokens of four characters; default 2000. One larger block still comes whole."`
+	TokenBudget     *int `json:"tokenBudget,omitempty" min:"1" max:"32000" doc:"Rough size in tokens of four characters; default 2000."`
 	IncludeBlockIDs bool `json:"includeBlockIds,omitempty" doc:"Also return the id of every block in the window."`
 }
 
@@ -94,8 +94,8 @@ type DocumentGetDocOut struct {
 
 // DocumentListTreeIn is the input of document.list_tree.
 type DocumentListTreeIn struct {
-	Notebook string `json:"notebook" ref:"notebook" doc:"Id of the notebook."`
-	Path     string `json:"path" ref:"path" doc:"Storage path of the document whose tree is wanted, or / for the whole notebook." minlen:"1" maxlen:"4096"`
+	Notebook string `json:"notebook" ref:"notebook" doc:"Notebook id."`
+	Path     string `json:"path" ref:"path" doc:"Storage path of the document, or / for the whole notebook." minlen:"1" maxlen:"4096"`
 	MaxDepth *int   `json:"maxDepth,omitempty" min:"1" max:"20" doc:"Levels to return; default 3."`
 }
 
@@ -140,7 +140,7 @@ var (
 			NotWith("mode", "html", "blockStart", "blockLimit", "tokenBudget", "includeBlockIds"),
 			Replaced("page", "blockStart and blockLimit"), Replaced("pageSize", "blockLimit"),
 		},
-		Guidance: []string{"While hasNextWindow is true, repeat the call with the fields of nextWindow."},
+		Guidance: []string{"A block larger than tokenBudget still comes whole, alone, with budgetExceeded.", "While hasNextWindow is true, repeat the call with the fields of nextWindow."},
 		Examples: []string{`{"id":"20240102100100-alphadc"}`, `{"id":"20240102100100-alphadc","blockStart":50,"includeBlockIds":true}`},
 	})
 	DocumentListTree = define[DocumentListTreeIn, DocumentListTreeOut](Action{
@@ -155,6 +155,13 @@ func documentTool() *Tool {
 	return &Tool{
 		Name:    "document",
 		Purpose: "Documents: find, read, create and arrange whole notes.",
-		Actions: []*Action{DocumentCreate.Action, DocumentGetDoc.Action, DocumentListTree.Action},
+		Fields: map[string]string{
+			"id":    "Document id.",
+			"path":  "Storage path (/20240131120000-abc1234.sy); for create the readable path (/Projects/Alpha).",
+			"title": "Title.",
+		},
+		Actions: []*Action{DocumentCreate.Action, DocumentGetDoc.Action, DocumentListTree.Action,
+			DocumentRename.Action, DocumentMove.Action, DocumentRemove.Action,
+		},
 	}
 }

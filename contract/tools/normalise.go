@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -52,50 +53,76 @@ func spelling(s string) string {
 // object is a JSON object that keeps the text of its values.
 type object map[string]json.RawMessage
 
-// normalise renames parameters to their settled names, drops nulls and turns
-// text into the type that is meant where that cannot be misread. It returns a
-// message for a name that is given twice.
+// normalise brings the arguments into the settled form: see settle.
 func (a *Action) normalise(args object) (object, error) {
-	names := map[string]string{}
-	for alias, name := range a.ParamAliases {
+	return settle(a.Params, a.ParamAliases, args)
+}
+
+// settle renames fields to their settled names, drops nulls and words that mean
+// absence, and turns text into the type that is meant where that cannot be
+// misread. It fails on a name that is given twice.
+func settle(params []Param, aliases map[string]string, args object) (object, error) {
+	names, byName := map[string]string{}, map[string]Param{}
+	for alias, name := range aliases {
 		names[spelling(alias)] = name
 	}
-	for _, p := range a.Params {
-		names[spelling(p.Name)] = p.Name
+	for _, p := range params {
+		names[spelling(p.Name)], byName[p.Name] = p.Name, p
 	}
 	out := make(object, len(args))
-	for key, v := range args {
-		name := key
+	for _, key := range sortedKeys(args) {
+		name, v := key, bytes.TrimSpace(args[key])
 		if settled, ok := names[spelling(key)]; ok {
 			name = settled
 		}
-		if bytes.Equal(bytes.TrimSpace(v), []byte("null")) {
+		if bytes.Equal(v, []byte("null")) {
 			continue
 		}
 		if _, twice := out[name]; twice {
 			return nil, fmt.Errorf("%s is given twice under different spellings", name)
 		}
-		if p, ok := a.Param(name); ok {
-			v = coerce(p, v)
+		p, known := byName[name]
+		if !known {
+			out[name] = v
+			continue
 		}
-		out[name] = v
+		v, err := coerce(p, v)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if p.Absent == "" || !isText(v, p.Absent) {
+			out[name] = v
+		}
 	}
 	return out, nil
 }
 
-// coerce turns a string into the list, number, boolean or object that the
-// parameter wants, and a single value into a list of one. What cannot be
-// turned is left for validation to name.
-func coerce(p Param, v json.RawMessage) json.RawMessage {
+func isText(v json.RawMessage, want string) bool {
 	var s string
-	isText := json.Unmarshal(v, &s) == nil
-	if !isText {
-		if p.Type == Array && len(v) > 0 && v[0] != '[' {
-			return wrap(coerce(*p.Items, v))
-		}
-		return v
+	return json.Unmarshal(v, &s) == nil && strings.EqualFold(strings.TrimSpace(s), want)
+}
+
+// coerce brings a value to the type its parameter wants: text becomes the list,
+// number, boolean or object it spells, a single value a list of one. What
+// cannot be turned is left for validation to name.
+func coerce(p Param, v json.RawMessage) (json.RawMessage, error) {
+	var s string
+	if v[0] == '"' && json.Unmarshal(v, &s) == nil {
+		v = fromText(p, strings.TrimSpace(s), v)
 	}
-	t := strings.TrimSpace(s)
+	switch p.Type {
+	case Integer:
+		return wholeNumber(v), nil
+	case Array:
+		return coerceList(p, v)
+	case Object, Map:
+		return coerceObject(p, v)
+	}
+	return v, nil
+}
+
+// fromText reads the text t as the type of p; v is the text as it came.
+func fromText(p Param, t string, v json.RawMessage) json.RawMessage {
 	switch p.Type {
 	case Integer, Number:
 		if _, err := strconv.ParseFloat(t, 64); err == nil && json.Valid([]byte(t)) {
@@ -113,16 +140,12 @@ func coerce(p Param, v json.RawMessage) json.RawMessage {
 			return json.RawMessage(t)
 		}
 	case Array:
-		if strings.HasPrefix(t, "[") && json.Valid([]byte(t)) {
+		switch {
+		case strings.HasPrefix(t, "[") && json.Valid([]byte(t)):
 			return json.RawMessage(t)
+		case p.Words:
+			return splitList(t)
 		}
-		if p.Items.Type == Object || p.Items.Type == Map {
-			if strings.HasPrefix(t, "{") && json.Valid([]byte(t)) {
-				return wrap(json.RawMessage(t))
-			}
-			return v
-		}
-		return splitList(p, t, v)
 	case String:
 		for _, e := range p.Enum {
 			if strings.EqualFold(e, t) {
@@ -133,33 +156,78 @@ func coerce(p Param, v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// splitList reads a comma list where the elements are ids or closed words, for
-// which a comma cannot be content; other text is one element.
-func splitList(p Param, t string, v json.RawMessage) json.RawMessage {
-	if p.Items.Ref == NoRef && len(p.Items.Enum) == 0 {
-		return wrap(v)
-	}
-	var parts []json.RawMessage
-	for part := range strings.SplitSeq(t, ",") {
-		if part = strings.TrimSpace(part); part != "" {
-			parts = append(parts, coerce(*p.Items, quote(part)))
-		}
-	}
-	b, err := json.Marshal(parts)
-	if err != nil {
+// maxWhole is the largest whole number that every JSON reader keeps exact.
+const maxWhole = 1 << 53
+
+// wholeNumber writes 2.0 and 2e1 the way Go's decoder wants an int.
+func wholeNumber(v json.RawMessage) json.RawMessage {
+	var n float64
+	if json.Unmarshal(v, &n) != nil || n != math.Trunc(n) || math.Abs(n) > maxWhole {
 		return v
 	}
-	return b
+	return strconv.AppendInt(nil, int64(n), 10)
+}
+
+func coerceList(p Param, v json.RawMessage) (json.RawMessage, error) {
+	if v[0] != '[' {
+		v = wrap(v)
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(v, &items); err != nil {
+		return v, nil
+	}
+	for i := range items {
+		item, err := coerce(*p.Items, items[i])
+		if err != nil {
+			return nil, err
+		}
+		items[i] = item
+	}
+	return marshal(items), nil
+}
+
+func coerceObject(p Param, v json.RawMessage) (json.RawMessage, error) {
+	var fields object
+	if json.Unmarshal(v, &fields) != nil || fields == nil {
+		return v, nil
+	}
+	if p.Type == Object {
+		settled, err := settle(p.Fields, nil, fields)
+		return marshal(settled), err
+	}
+	for k := range fields {
+		item, err := coerce(*p.Items, fields[k])
+		if err != nil {
+			return nil, err
+		}
+		fields[k] = item
+	}
+	return marshal(fields), nil
+}
+
+// splitList reads a comma list of words; empty ones are dropped.
+func splitList(t string) json.RawMessage {
+	parts := []string{}
+	for part := range strings.SplitSeq(t, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return marshal(parts)
 }
 
 func wrap(v json.RawMessage) json.RawMessage {
 	return json.RawMessage("[" + string(v) + "]")
 }
 
-func quote(s string) json.RawMessage {
-	b, err := json.Marshal(s)
-	if err != nil { // strings always marshal
-		return nil
+func quote(s string) json.RawMessage { return marshal(s) }
+
+// marshal encodes strings, and lists and objects of valid JSON, which cannot
+// fail.
+func marshal(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
 	}
 	return b
 }

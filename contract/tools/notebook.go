@@ -21,7 +21,7 @@ type NotebookListOut struct {
 
 // NotebookCreateIn is the input of notebook.create.
 type NotebookCreateIn struct {
-	Name string `json:"name" doc:"Name of the notebook; another of the same name may exist." minlen:"1" maxlen:"512"`
+	Name string `json:"name" doc:"Name of the notebook." minlen:"1" maxlen:"512"`
 	Icon string `json:"icon,omitempty" doc:"Emoji as its hex code point, such as 1f4d4, or the path of a custom icon." maxlen:"256"`
 }
 
@@ -41,7 +41,7 @@ var (
 	NotebookCreate = define[NotebookCreateIn, NotebookCreateOut](Action{
 		Name: "create", Kind: Write, Level: contract.ReadWrite, Scope: ScopeWorkspace, Switch: contract.SwitchWorkspace,
 		Summary:  "Create an empty notebook and open it.",
-		Guidance: []string{"A new notebook has the default level, which is usually r: writing into it needs a person to raise the level first."},
+		Guidance: []string{"Another notebook of the same name may exist.", "A new notebook has the default level, which is usually r: writing into it needs a person to raise the level first."},
 		Examples: []string{`{"name":"Reading list"}`},
 	})
 )
@@ -50,6 +50,9 @@ func notebookTool() *Tool {
 	return &Tool{
 		Name:    "notebook",
 		Purpose: "Notebooks: the top level of the workspace. Start here to learn ids and what you may do where.",
-		Actions: []*Action{NotebookList.Action, NotebookCreate.Action},
+		Actions: []*Action{
+			NotebookList.Action, NotebookCreate.Action, NotebookSetOpenState.Action, NotebookRemove.Action, NotebookRename.Action,
+			NotebookGetConf.Action, NotebookSetConf.Action, NotebookSetIcon.Action, NotebookGetPermissions.Action, NotebookGetChildDocs.Action,
+		},
 	}
 }

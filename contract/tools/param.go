@@ -3,6 +3,7 @@ package tools
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +36,17 @@ const (
 	RefBlock    Ref = "block" // any block, documents included
 	RefDoc      Ref = "doc"   // a document block
 	RefPath     Ref = "path"  // a storage path inside the notebook parameter
+	RefPlace    Ref = "place" // a document, or a notebook as its top level
 )
+
+// IDPattern is the form of every id as a JSON Schema pattern; it says what
+// contract.IsID checks.
+const IDPattern = `^[0-9]{14}-[0-9a-z]{7}$`
+
+// IsID reports whether the parameter's value is an id, not a path or free text.
+func (r Ref) IsID() bool {
+	return r == RefNotebook || r == RefBlock || r == RefDoc || r == RefPlace
+}
 
 // Param describes one parameter or one member of an object parameter.
 type Param struct {
@@ -51,6 +62,12 @@ type Param struct {
 	Level    *contract.Level // needed at the target where it differs from the action's
 	Items    *Param          // Array: the element; Map: the value
 	Fields   []Param         // Object
+
+	Absent   string // a word that means the same as leaving the parameter out
+	Legacy   bool   // accepted and explained by help, but not listed
+	Ordered  bool   // Array: the order of the elements matters
+	Complete bool   // Array: the list must name every element there is
+	Words    bool   // Array: elements never hold a comma, so text is split at commas
 }
 
 // paramsOf reads the exported fields of an input struct. The tags are
@@ -60,8 +77,12 @@ type Param struct {
 //	enum:"a|b"  min:"0"  max:"200"  minlen:"1"  maxlen:"512"
 //	ref:"block[,rwd]"        what the string points at, and the level needed there
 //
-// An element tag applies to the elements of a list: ref, enum and the lengths of
-// its strings; minlen and maxlen on a list count items.
+//	absent:"all"             a word that means "left out"
+//	legacy:"true"            accepted, but not listed any more
+//	list:"ordered,complete,words"
+//
+// On a list ref, enum, min and max apply to the elements; minlen and maxlen
+// count them.
 func paramsOf(t reflect.Type) []Param {
 	if t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("input %s: not a struct", t))
@@ -133,7 +154,12 @@ func applyTags(p *Param, tag reflect.StructTag) {
 	if v := tag.Get("maxlen"); v != "" {
 		p.MaxLen = int(*number(v))
 	}
+	p.Absent, p.Legacy = tag.Get("absent"), tag.Get("legacy") == "true"
+	list := strings.Split(tag.Get("list"), ",")
+	p.Ordered, p.Complete = slices.Contains(list, "ordered"), slices.Contains(list, "complete")
+	p.Words = slices.Contains(list, "words") || leaf != p && len(leaf.Enum) > 0
 	if v := tag.Get("ref"); v != "" {
+		p.Words = p.Words || leaf != p
 		ref, level, ok := strings.Cut(v, ",")
 		leaf.Ref = Ref(ref)
 		if ok {
@@ -174,6 +200,9 @@ func (p Param) Schema() map[string]any {
 	}
 	if len(p.Enum) > 0 {
 		s["enum"] = p.Enum
+	}
+	if p.Ref.IsID() {
+		s["pattern"] = IDPattern
 	}
 	if p.Min != nil {
 		s["minimum"] = *p.Min

@@ -83,10 +83,8 @@ func AtLeastOne(fields ...string) Rule { return atLeastOne{fields} }
 type atLeastOne struct{ fields []string }
 
 func (r atLeastOne) Check(present func(string) bool, _ func(string) any) []contract.Field {
-	for _, f := range r.fields {
-		if present(f) {
-			return nil
-		}
+	if slices.ContainsFunc(r.fields, present) {
+		return nil
 	}
 	return []contract.Field{{Path: "", Message: "give at least one of: " + strings.Join(r.fields, ", ")}}
 }
@@ -101,6 +99,76 @@ func (r atLeastOne) Schema() map[string]any {
 		alts = append(alts, map[string]any{"required": []string{f}})
 	}
 	return map[string]any{"anyOf": alts}
+}
+
+// AtLeastOneEach demands one of the fields at the top or, where the list is
+// given, in every element of it.
+func AtLeastOneEach(list string, fields ...string) Rule { return atLeastOneEach{list, fields} }
+
+type atLeastOneEach struct {
+	list   string
+	fields []string
+}
+
+func (r atLeastOneEach) Check(present func(string) bool, value func(string) any) []contract.Field {
+	if slices.ContainsFunc(r.fields, present) {
+		return nil
+	}
+	message := "give at least one of: " + strings.Join(r.fields, ", ")
+	items, _ := value(r.list).([]any)
+	if !present(r.list) {
+		return []contract.Field{{Message: message}}
+	}
+	var bad []contract.Field
+	for i, item := range items {
+		has := func(f string) bool {
+			members, _ := item.(map[string]any)
+			_, ok := members[f]
+			return ok
+		}
+		if !slices.ContainsFunc(r.fields, has) {
+			bad = append(bad, contract.Field{Path: fmt.Sprintf("%s.%d", r.list, i), Message: message + ", here or beside " + r.list})
+		}
+	}
+	return bad
+}
+
+func (r atLeastOneEach) Sentence() string {
+	return "At least one of: " + strings.Join(r.fields, ", ") + "; with " + r.list + " in each entry, or once for all."
+}
+
+func (r atLeastOneEach) Schema() map[string]any {
+	one := atLeastOne{r.fields}.Schema()
+	each := map[string]any{
+		"required":   []string{r.list},
+		"properties": map[string]any{r.list: map[string]any{"items": one}},
+	}
+	return map[string]any{"anyOf": append(one["anyOf"].([]any), each)}
+}
+
+// AtLeastOneIn demands that an object parameter has one of the members.
+func AtLeastOneIn(object string, members ...string) Rule { return atLeastOneIn{object, members} }
+
+type atLeastOneIn struct {
+	object  string
+	members []string
+}
+
+func (r atLeastOneIn) Check(_ func(string) bool, value func(string) any) []contract.Field {
+	given, ok := value(r.object).(map[string]any)
+	has := func(m string) bool { _, ok := given[m]; return ok }
+	if !ok || slices.ContainsFunc(r.members, has) {
+		return nil
+	}
+	return []contract.Field{{Path: r.object, Message: "give at least one of: " + strings.Join(r.members, ", ")}}
+}
+
+func (r atLeastOneIn) Sentence() string {
+	return "In " + r.object + " at least one of: " + strings.Join(r.members, ", ") + "."
+}
+
+func (r atLeastOneIn) Schema() map[string]any {
+	return map[string]any{"properties": map[string]any{r.object: atLeastOne{r.members}.Schema()}}
 }
 
 // NotWith forbids fields while another field is present, or has a given value.

@@ -41,18 +41,44 @@ func (a *Action) Validate(raw json.RawMessage) (json.RawMessage, *contract.Error
 // Decode gives settled arguments as the action's input type.
 func (a *Action) Decode(settled json.RawMessage) (any, error) { return a.decode(settled) }
 
-// Signature is the action as a call: required parameters, then optional ones
-// with a question mark.
+// Signature is the action as a call: required parameters, a choice of which
+// exactly one is required as a|b+c, then optional ones with a question mark.
+// Parameters that are only accepted for old callers are left out.
 func (a *Action) Signature() string {
 	var need, may []string
+	chosen := map[string]bool{}
+	for _, r := range a.Rules {
+		one, ok := r.(exactlyOne)
+		if !ok {
+			continue
+		}
+		var alts []string
+		for _, g := range one.groups {
+			for _, f := range g {
+				chosen[f] = true
+			}
+			if !slices.ContainsFunc(g, a.isLegacy) {
+				alts = append(alts, strings.Join(g, "+"))
+			}
+		}
+		need = append(need, strings.Join(alts, "|"))
+	}
+	var required []string
 	for _, p := range a.Params {
-		if p.Required {
-			need = append(need, p.Name)
-		} else {
+		switch {
+		case p.Legacy || chosen[p.Name]:
+		case p.Required:
+			required = append(required, p.Name)
+		default:
 			may = append(may, p.Name+"?")
 		}
 	}
-	return a.Name + "(" + strings.Join(append(need, may...), ", ") + ")"
+	return a.Name + "(" + strings.Join(slices.Concat(required, need, may), ", ") + ")"
+}
+
+func (a *Action) isLegacy(name string) bool {
+	p, _ := a.Param(name)
+	return p.Legacy
 }
 
 func (a *Action) check(args object) []contract.Field {
@@ -101,9 +127,13 @@ func checkValue(path string, p Param, v json.RawMessage) []contract.Field {
 	fail := func(format string, args ...any) []contract.Field {
 		return []contract.Field{{Path: path, Message: fmt.Sprintf(format, args...)}}
 	}
-	switch p.Type {
-	case Any:
+	if p.Type == Any {
 		return nil
+	}
+	if bytes.Equal(v, []byte("null")) {
+		return fail("must not be null")
+	}
+	switch p.Type {
 	case Boolean:
 		var b bool
 		if json.Unmarshal(v, &b) != nil {
@@ -129,7 +159,7 @@ func checkNumber(fail failer, p Param, v json.RawMessage) []contract.Field {
 		return fail("must be a number")
 	}
 	switch {
-	case p.Type == Integer && n != math.Trunc(n):
+	case p.Type == Integer && (n != math.Trunc(n) || math.Abs(n) > maxWhole):
 		return fail("must be a whole number")
 	case p.Min != nil && n < *p.Min:
 		return fail("must be at least %v", *p.Min)
@@ -157,7 +187,7 @@ func checkString(fail failer, p Param, v json.RawMessage) []contract.Field {
 		return fail("must have at least %d characters", p.MinLen)
 	case p.MaxLen > 0 && n > p.MaxLen:
 		return fail("must have at most %d characters", p.MaxLen)
-	case (p.Ref == RefBlock || p.Ref == RefDoc || p.Ref == RefNotebook) && !contract.IsID(s):
+	case p.Ref.IsID() && !contract.IsID(s):
 		return fail("must be an id such as 20240131120000-abc1234")
 	}
 	return nil

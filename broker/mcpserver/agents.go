@@ -1,0 +1,213 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"siyuan-broker/broker/admission"
+	"siyuan-broker/contract/disclosure"
+	"siyuan-broker/tenants"
+)
+
+// profilesMax bounds the tool lists kept, about 60 KB each. They hold nothing
+// of a tenant: principals of one profile share one.
+const profilesMax = 256
+
+// listTTL is how long clients may keep a list without asking; a change is
+// pushed to those that listen.
+const listTTL = 30_000 // milliseconds
+
+type agentKey struct{ tenant, agent tenants.ID }
+
+// agentServer is the SDK server of one agent, with exactly its tools. One each,
+// because the SDK can tell only all sessions of a server that a list changed,
+// and because revoking an agent means closing its sessions and no others.
+type agentServer struct {
+	key       agentKey
+	principal admission.Principal
+	mcp       *mcp.Server
+
+	mu       sync.Mutex
+	snapshot *admission.Snapshot // the tools are those of
+	tools    map[string]*mcp.Tool
+}
+
+func (a *agentServer) revokedBy(r tenants.Revocation) bool {
+	return ends(r, a.principal.Tenant, a.principal.Member, a.principal.Agent, a.principal.Instance)
+}
+
+// agentFor returns the server of a principal, showing the tools of the given
+// snapshot.
+func (s *Server) agentFor(snap *admission.Snapshot) *agentServer {
+	p := snap.Principal
+	key := agentKey{p.Tenant, p.Agent}
+	s.agentsMu.Lock()
+	a, ok := s.agents.Get(key)
+	if !ok {
+		a = &agentServer{key: key, principal: p, mcp: s.newServer(), tools: map[string]*mcp.Tool{}}
+		s.agents.Add(key, a)
+	}
+	s.agentsMu.Unlock()
+	s.show(a, snap)
+	return a
+}
+
+func (s *Server) newServer() *mcp.Server {
+	srv := mcp.NewServer(&mcp.Implementation{Name: "siyuan-broker", Title: "SiYuan notes", Version: s.cfg.Version}, &mcp.ServerOptions{
+		Instructions: disclosure.Instructions(s.cfg.Preface),
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
+		GetSessionID: newSessionID,
+		// The default scope is "public", which would let a proxy share one
+		// tenant's list with another.
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope, c.TTLMs = "private", listTTL },
+	})
+	srv.AddReceivingMiddleware(s.answerUnlisted)
+	return srv
+}
+
+// show makes a server's tools those of a snapshot, unless a newer one was shown
+// already: requests overtake each other. The SDK tells open sessions when that
+// changes anything.
+func (s *Server) show(a *agentServer, snap *admission.Snapshot) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.snapshot == snap || a.snapshot != nil && snap.PolicyVersion < a.snapshot.PolicyVersion {
+		return
+	}
+	a.snapshot = snap
+	want := map[string]*mcp.Tool{}
+	for _, t := range s.toolsOf(snap) {
+		want[t.Name] = t
+		if !sameTool(a.tools[t.Name], t) {
+			a.mcp.AddTool(t, s.handleCall)
+		}
+	}
+	var gone []string
+	for name := range a.tools {
+		if want[name] == nil {
+			gone = append(gone, name)
+		}
+	}
+	if len(gone) > 0 {
+		a.mcp.RemoveTools(gone...)
+	}
+	a.tools = want
+}
+
+func sameTool(a, b *mcp.Tool) bool {
+	return a == b || a != nil && a.Description == b.Description && bytes.Equal(schemaOf(a), schemaOf(b)) &&
+		a.Annotations.ReadOnlyHint == b.Annotations.ReadOnlyHint && *a.Annotations.DestructiveHint == *b.Annotations.DestructiveHint
+}
+
+func schemaOf(t *mcp.Tool) []byte {
+	raw, _ := t.InputSchema.(json.RawMessage) // toolsOf sets nothing else
+	return raw
+}
+
+// toolsOf is the tool list of a snapshot, shared by all of its profile.
+func (s *Server) toolsOf(snap *admission.Snapshot) []*mcp.Tool {
+	profile := snap.Profile()
+	if list, ok := s.profiles.Get(profile); ok {
+		return list
+	}
+	var list []*mcp.Tool
+	for _, d := range disclosure.List(s.cfg.Catalogue, snap.Enabled) {
+		list = append(list, &mcp.Tool{
+			Name: d.Name, Description: d.Description, InputSchema: d.InputSchema,
+			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: d.ReadOnly, DestructiveHint: &d.Destructive},
+		})
+	}
+	s.profiles.Add(profile, list)
+	return list
+}
+
+// changes collects the tenants whose open sessions have to be looked at.
+type changes struct {
+	mu      *sync.Mutex
+	tenants map[tenants.ID]bool // at most changesMax, then the zero id stands for all
+	wake    chan struct{}       // one pending wake-up is enough
+}
+
+const changesMax = 1024
+
+func newChanges() changes {
+	return changes{&sync.Mutex{}, map[tenants.ID]bool{}, make(chan struct{}, 1)}
+}
+
+// Changed notes that the rights in a tenant may have changed, or with the zero
+// id in any. Open sessions are told soon after. It does not block.
+func (s *Server) Changed(tenant tenants.ID) {
+	s.changes.mu.Lock()
+	if len(s.changes.tenants) >= changesMax {
+		tenant = tenants.ID{}
+	}
+	s.changes.tenants[tenant] = true
+	s.changes.mu.Unlock()
+	select {
+	case s.changes.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Server) followChanges(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.changes.wake:
+		}
+		s.changes.mu.Lock()
+		changed := maps.Clone(s.changes.tenants)
+		clear(s.changes.tenants)
+		s.changes.mu.Unlock()
+		for _, a := range s.agents.Values() {
+			if ctx.Err() == nil && (changed[a.key.tenant] || changed[tenants.ID{}]) && a.inUse() {
+				s.refresh(ctx, a)
+			}
+		}
+	}
+}
+
+func (a *agentServer) inUse() bool {
+	for range a.mcp.Sessions() {
+		return true
+	}
+	return false
+}
+
+// refresh shows an open session's agent what it may use now. When that cannot
+// be learned, its next request will.
+func (s *Server) refresh(ctx context.Context, a *agentServer) {
+	snap, err := s.cfg.Snapshots.Get(ctx, a.key.tenant, a.key.agent)
+	switch {
+	case err != nil:
+		s.cfg.Log.WarnContext(ctx, "open sessions were not told of a change", "tenant", a.key.tenant, "agent", a.key.agent, "error", err)
+	case snap.InForce(s.cfg.Now()) != admission.Permitted:
+		s.agents.Remove(a.key)
+	default:
+		s.show(a, snap)
+	}
+}
+
+// closeSessions ends an agent's sessions without waiting: closing one waits for
+// its running calls.
+func (s *Server) closeSessions(a *agentServer) {
+	sessions := slices.Collect(a.mcp.Sessions())
+	if len(sessions) == 0 {
+		return
+	}
+	s.live.cut(func(l *liveRequest) bool { return l.claims.Tenant == a.key.tenant && l.claims.Agent == a.key.agent })
+	s.work.Go(func() {
+		for _, ss := range sessions {
+			if err := ss.Close(); err != nil {
+				s.cfg.Log.Debug("closing a session", "error", err)
+			}
+		}
+	})
+}

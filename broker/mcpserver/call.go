@@ -1,0 +1,254 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"siyuan-broker/broker/admission"
+	"siyuan-broker/contract"
+	"siyuan-broker/contract/disclosure"
+	"siyuan-broker/contract/tools"
+	"siyuan-broker/tenants"
+)
+
+// answerUnlisted answers calls of tools that exist but are not listed to the
+// caller: the SDK would call them unknown, and the caller could not learn why
+// they went away.
+func (s *Server) answerUnlisted(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		call, ok := req.(*mcp.CallToolRequest)
+		if !ok {
+			return next(ctx, method, req)
+		}
+		who := requestOf(call.Extra)
+		if who == nil {
+			return next(ctx, method, req)
+		}
+		tool, known := s.cfg.Catalogue.Tool(call.Params.Name)
+		if !known || offered(tool, who.Snapshot) {
+			return next(ctx, method, req)
+		}
+		return s.handleCall(ctx, call)
+	}
+}
+
+func offered(tool *tools.Tool, snap *admission.Snapshot) bool {
+	for _, a := range tool.Actions {
+		if snap.Enabled(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// handleCall is the SDK's way into Invoke.
+func (s *Server) handleCall(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	who := requestOf(req.Extra)
+	if who == nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call has no principal"}
+	}
+	var progress func(contract.Progress)
+	if token := req.Params.GetProgressToken(); token != nil {
+		progress = func(p contract.Progress) {
+			// A progress that cannot be delivered is lost; the call goes on.
+			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: p.Done, Total: p.Total, Message: p.Message})
+		}
+	}
+	body, failed := s.Invoke(ctx, who, req.Params.Name, req.Params.Arguments, progress)
+	return &mcp.CallToolResult{IsError: failed, Content: []mcp.Content{&mcp.TextContent{Text: string(body)}}}, nil
+}
+
+// Invoke runs one tool call of an authenticated request from its raw arguments
+// to the compact JSON of its answer; failed says that this is an error body. It
+// ends when ctx does, when the principal is revoked, or after CallTimeout, and
+// records what happened.
+func (s *Server) Invoke(ctx context.Context, who *Request, tool string, arguments json.RawMessage, progress func(contract.Progress)) (body json.RawMessage, failed bool) {
+	c := &invocation{who: who, tool: tool, bytesIn: len(arguments)}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
+	defer cancel()
+	ctx, running := s.live.track(ctx, who.Claims)
+	defer running.end()
+	running.on(who.Snapshot.Principal.Instance)
+
+	body, err := s.run(ctx, c, arguments, progress)
+	if err != nil {
+		if c.requestID != "" {
+			err.RequestID = c.requestID // whatever a home says: a retry must name this one
+		}
+		body = err.Body()
+	}
+	s.record(ctx, c, len(body), err)
+	return body, err != nil
+}
+
+// invocation collects what is to be recorded of one call.
+type invocation struct {
+	who       *Request
+	tool      string
+	action    string // settled, where it exists
+	requestID string
+	bytesIn   int
+	admitted  time.Time     // zero: refused before
+	relayed   time.Duration // from the relay's start to its answer
+	stats     contract.Stats
+}
+
+// run decides, checks and relays one call.
+func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessage, progress func(contract.Progress)) (json.RawMessage, *contract.Error) {
+	e, err := open(arguments)
+	if err != nil {
+		return nil, err
+	}
+	if c.requestID, err = requestID(e.requestID, c.who); err != nil {
+		return nil, err
+	}
+	snap := c.who.Snapshot
+	tool, ok := s.cfg.Catalogue.Tool(c.tool)
+	if !ok {
+		return nil, admission.Decide(snap, c.tool, e.action).Error()
+	}
+	if tools.ActionName(e.action) == disclosure.HelpAction {
+		c.action = disclosure.HelpAction
+		return help(tool, e.topic, snap)
+	}
+	action, err := admit(tool, e.action, snap)
+	if err != nil {
+		return nil, err
+	}
+	c.action = action.Name
+	args, err := action.Validate(e.rest)
+	if err != nil {
+		return nil, err
+	}
+	c.admitted = s.cfg.Now()
+	p := snap.Principal
+	result := s.cfg.Relay.Call(ctx, p.Tenant.String(), p.Instance.String(), contract.Call{
+		Server: contract.DefaultServer, Method: contract.MethodCall, Tool: tool.Name, Action: action.Name,
+		RequestID: c.requestID, Grant: snap.Grant(c.admitted), Args: args,
+	}, !action.Kind.Mutates(), progress)
+	c.relayed, c.stats = s.cfg.Now().Sub(c.admitted), result.Stats
+	switch {
+	case result.Err != nil:
+		return nil, result.Err
+	case action.Kind.Mutates():
+		return withRequestID(result.Body, c.requestID), nil
+	case snap.Limits.ResultBytes > 0 && int64(len(result.Body)) > snap.Limits.ResultBytes:
+		return nil, contract.Fail(contract.TooLarge, "The result has %d bytes; this tenant allows %d.", len(result.Body), snap.Limits.ResultBytes)
+	}
+	return result.Body, nil
+}
+
+// admit finds the action that is meant and decides about it.
+func admit(tool *tools.Tool, name string, snap *admission.Snapshot) (*tools.Action, *contract.Error) {
+	action, ok := tool.Resolve(name)
+	if !ok {
+		err := admission.Decide(snap, tool.Name, name).Error()
+		if name == "" {
+			err = contract.InvalidFields(contract.Field{Path: disclosure.ActionParam, Message: "is required"})
+		}
+		return nil, err.WithDetail(map[string]any{"valid_actions": validActions(tool, snap)})
+	}
+	if d := admission.Decide(snap, tool.Name, action.Name); !d.Allowed() {
+		return nil, d.Error()
+	}
+	return action, nil
+}
+
+func validActions(tool *tools.Tool, snap *admission.Snapshot) []string {
+	names := []string{}
+	for _, a := range tool.Actions {
+		if snap.Enabled(a) {
+			names = append(names, a.Name)
+		}
+	}
+	if len(names) > 0 {
+		names = append(names, disclosure.HelpAction)
+	}
+	return names
+}
+
+// help never leaves the broker. A tool that is not listed has none.
+func help(tool *tools.Tool, topic string, snap *admission.Snapshot) (json.RawMessage, *contract.Error) {
+	if !offered(tool, snap) {
+		return nil, contract.Fail(contract.ActionDisabled, "No action of %s may be used by this agent.", tool.Name)
+	}
+	answer, err := disclosure.Help(tool, topic, snap.Enabled)
+	if err != nil {
+		return nil, err
+	}
+	body, cause := json.Marshal(answer)
+	if cause != nil {
+		return nil, contract.Internalf(cause, "encode help on %s", tool.Name)
+	}
+	return body, nil
+}
+
+// record hands the call to the recorder and the log: ids, durations and sizes,
+// never contents.
+func (s *Server) record(ctx context.Context, c *invocation, bytesOut int, err *contract.Error) {
+	now, p := s.cfg.Now(), c.who.Snapshot.Principal
+	rec := tenants.Call{
+		TenantID: p.Tenant, ID: tenants.NewID(), StartedAt: c.who.Arrived, InstanceID: p.Instance, MemberID: p.Member, AgentID: p.Agent,
+		Tool: c.tool, Action: c.action, RequestID: c.requestID, Outcome: tenants.OutcomeOK,
+		BytesIn: int64(c.bytesIn), BytesOut: int64(bytesOut), Legs: c.legs(now),
+	}
+	if _, known := s.cfg.Catalogue.Tool(c.tool); !known {
+		rec.Tool = "" // the caller's own words
+	}
+	if contract.IsID(c.stats.Notebook) {
+		rec.NotebookID = c.stats.Notebook
+	}
+	code := contract.Code("")
+	if err != nil {
+		if code = contract.CodeOf(err); !s.codes[code] {
+			code = contract.Internal
+		}
+		rec.Outcome, rec.ErrorType, rec.ErrorCode = tenants.OutcomeError, string(contract.Fail(code, "").Type), string(code)
+		if code == contract.OutcomeUnknown {
+			rec.Outcome = tenants.OutcomeUnknown
+		}
+	}
+	if !c.admitted.IsZero() && code != contract.ConnectorOffline {
+		rec.ConnectorID = c.who.Snapshot.Connector
+	}
+	s.cfg.Recorder.Record(rec)
+	attrs := []slog.Attr{
+		slog.String("tenant", p.Tenant.String()), slog.String("agent", p.Agent.String()), slog.String("tool", rec.Tool),
+		slog.String("action", rec.Action), slog.String("request_id", c.requestID), slog.Duration("took", rec.Legs.Total),
+	}
+	switch {
+	case err == nil:
+		s.cfg.Log.LogAttrs(ctx, slog.LevelDebug, "call", attrs...)
+	case err.Type == contract.TypeInternal:
+		s.cfg.Log.LogAttrs(ctx, slog.LevelError, "call failed", append(attrs, slog.Any("error", err))...)
+	default:
+		s.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "call refused or failed", append(attrs, slog.String("code", string(code)))...)
+	}
+}
+
+// legs splits the time of a call. What the connector measured is believed only
+// as far as it fits into the time waited for it.
+func (c *invocation) legs(now time.Time) tenants.Legs {
+	l := tenants.Legs{Total: now.Sub(c.who.Arrived)}
+	if c.admitted.IsZero() {
+		l.Admission = l.Total
+		return l
+	}
+	l.Admission = c.admitted.Sub(c.who.Arrived)
+	home := clamp(micros(c.stats.TotalUS), c.relayed)
+	l.Kernel = clamp(micros(c.stats.KernelUS), home)
+	l.Home, l.Tunnel = home-l.Kernel, c.relayed-home
+	return l
+}
+
+func micros(us int64) time.Duration {
+	const hour = int64(time.Hour / time.Microsecond)
+	return time.Duration(min(us, hour)) * time.Microsecond
+}
+
+func clamp(d, limit time.Duration) time.Duration { return max(0, min(d, limit)) }

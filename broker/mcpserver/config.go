@@ -1,0 +1,137 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"siyuan-broker/broker/admission"
+	"siyuan-broker/broker/token"
+	"siyuan-broker/contract"
+	"siyuan-broker/contract/disclosure"
+	"siyuan-broker/contract/tools"
+	"siyuan-broker/tenants"
+)
+
+const (
+	defaultCallTimeout = 60 * time.Second
+	defaultMaxBody     = 4 << 20
+	defaultAgents      = 4096
+	defaultSessions    = 64
+	sessionIdle        = 45 * time.Minute
+)
+
+// Tokens checks bearer tokens; *token.Verifier does. Verify returns errors that
+// are token.ErrInvalid or token.ErrNotReady.
+type Tokens interface {
+	Verify(ctx context.Context, raw string) (token.Claims, error)
+}
+
+// Snapshots knows principals; *admission.Cache does. Get returns errors that
+// are tenants.ErrNotFound or admission.ErrUnavailable.
+type Snapshots interface {
+	Get(ctx context.Context, tenant, agent tenants.ID) (*admission.Snapshot, error)
+}
+
+// Relay carries calls home; *relay.Hub does. It answers within ctx, in the
+// public vocabulary, and calls progress from the calling goroutine.
+type Relay interface {
+	Call(ctx context.Context, tenant, instance string, call contract.Call, idempotent bool, progress func(contract.Progress)) contract.Result
+}
+
+// Recorder keeps records of calls; *recorder.Recorder does. It never blocks.
+type Recorder interface {
+	Record(c tenants.Call)
+}
+
+// Lane may answer an authenticated request in place of the SDK's handlers. It
+// reports false, having read and written nothing, where it leaves that to them.
+type Lane interface {
+	Serve(w http.ResponseWriter, r *http.Request, who *Request) bool
+}
+
+// Config is everything a Server needs. The first block is required; zero values
+// elsewhere mean the defaults.
+type Config struct {
+	PublicURLs []string // scheme, host and optional port of every public address; the first is preferred
+	Issuer     string   // the authorization server that agents are sent to
+	Catalogue  *tools.Catalogue
+	Tokens     Tokens
+	Snapshots  Snapshots
+	Relay      Relay
+	Recorder   Recorder
+
+	Version     string             // of this program, shown to clients
+	Scopes      []string           // asked for in challenges and listed in the metadata
+	Origins     []string           // of browser clients, besides the public URLs
+	Preface     disclosure.Preface // joined to the instructions
+	Lane        Lane
+	Log         *slog.Logger
+	Now         func() time.Time
+	CallTimeout time.Duration // 60 s for one call
+	MaxBody     int64         // 4 MiB
+	MaxAgents   int           // 4096 agents with a server in memory; the longest unused goes with its sessions
+	MaxSessions int           // 64 legacy sessions of one agent; the oldest goes
+}
+
+func (c *Config) complete() error {
+	if len(c.PublicURLs) == 0 || c.Issuer == "" || c.Catalogue == nil || c.Tokens == nil || c.Snapshots == nil || c.Relay == nil || c.Recorder == nil {
+		return errors.New("mcp server: PublicURLs, Issuer, Catalogue, Tokens, Snapshots, Relay and Recorder are required")
+	}
+	if c.Version == "" {
+		c.Version = "dev"
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.CallTimeout == 0 {
+		c.CallTimeout = defaultCallTimeout
+	}
+	if c.MaxBody == 0 {
+		c.MaxBody = defaultMaxBody
+	}
+	if c.MaxAgents == 0 {
+		c.MaxAgents = defaultAgents
+	}
+	if c.MaxSessions == 0 {
+		c.MaxSessions = defaultSessions
+	}
+	return nil
+}
+
+// Resource is the URL of /mcp under a public URL: what agents are given and
+// what tokens are issued for.
+func Resource(publicURL string) string { return strings.TrimRight(publicURL, "/") + "/mcp" }
+
+// address is one public URL, split for comparing.
+type address struct {
+	origin string // scheme://host[:port], as browsers write it
+	host   string // host[:port], lower case, without the scheme's default port
+}
+
+func parseAddress(publicURL string) (address, error) {
+	u, err := url.Parse(publicURL)
+	if err != nil {
+		return address{}, fmt.Errorf("public URL %q: %w", publicURL, err)
+	}
+	if u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return address{}, fmt.Errorf("public URL %q: want scheme and host only, such as https://notes.example", publicURL)
+	}
+	host := withoutDefaultPort(strings.ToLower(u.Host), u.Scheme)
+	return address{u.Scheme + "://" + host, host}, nil
+}
+
+func withoutDefaultPort(host, scheme string) string {
+	if scheme == "https" {
+		return strings.TrimSuffix(host, ":443")
+	}
+	return strings.TrimSuffix(host, ":80")
+}

@@ -1,0 +1,159 @@
+package mcpserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"siyuan-broker/contract"
+	"siyuan-broker/tenants"
+)
+
+// modernEra is the first protocol version without sessions.
+const modernEra = "2026-07-28"
+
+// Server answers /mcp. Make it with New, connect Changed and Revoked, Start it,
+// and Close it before the HTTP server is shut down: open streams would block
+// that.
+type Server struct {
+	cfg       Config
+	addresses []address
+	origins   map[string]bool
+	codes     map[contract.Code]bool // the error table; homes may send anything
+
+	chain                         http.Handler // everything behind the checks on the request itself
+	modernSSE, modernJSON, legacy http.Handler
+
+	agents   *lru.Cache[agentKey, *agentServer]
+	agentsMu sync.Mutex // held to get or create
+	profiles *lru.Cache[[sha256.Size]byte, []*mcp.Tool]
+
+	live    live
+	changes changes
+	cancel  context.CancelFunc
+	closed  atomic.Bool
+	work    sync.WaitGroup // the change worker and sessions being closed
+}
+
+// New makes a Server.
+func New(c Config) (*Server, error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: c, origins: map[string]bool{}, codes: map[contract.Code]bool{}, live: newLive(), changes: newChanges()}
+	for _, u := range c.PublicURLs {
+		a, err := parseAddress(u)
+		if err != nil {
+			return nil, err
+		}
+		s.addresses = append(s.addresses, a)
+		s.origins[a.origin] = true
+	}
+	for _, e := range contract.Vocabulary() {
+		s.codes[e.Code] = true
+	}
+	for _, o := range c.Origins {
+		s.origins[o] = true
+	}
+	var err error
+	if s.agents, err = lru.NewWithEvict(c.MaxAgents, func(_ agentKey, a *agentServer) { s.closeSessions(a) }); err != nil {
+		return nil, fmt.Errorf("cache of %d agents: %w", c.MaxAgents, err)
+	}
+	if s.profiles, err = lru.New[[sha256.Size]byte, []*mcp.Tool](profilesMax); err != nil {
+		return nil, fmt.Errorf("cache of tool lists: %w", err)
+	}
+	s.mount()
+	return s, nil
+}
+
+// mount builds the SDK's handlers. They get no logger: what the SDK logs about
+// messages could quote them. Three are needed: a stateful one refuses
+// modern requests, a stateless one cannot keep legacy sessions, and progress
+// needs a stream where everything else is better off as plain JSON.
+func (s *Server) mount() {
+	get := func(r *http.Request) *mcp.Server {
+		if who := requestFrom(r.Context()); who != nil {
+			return who.agent.mcp
+		}
+		return nil
+	}
+	// Host is checked here already, against the public URLs.
+	modern := mcp.StreamableHTTPOptions{
+		Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true,
+		MaxRequestBodyBytes: s.cfg.MaxBody,
+	}
+	s.modernSSE = mcp.NewStreamableHTTPHandler(get, &modern)
+	asJSON := modern
+	asJSON.JSONResponse = true
+	s.modernJSON = mcp.NewStreamableHTTPHandler(get, &asJSON)
+	s.legacy = mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
+		SessionTimeout: sessionIdle, DisableLocalhostProtection: true, MaxRequestBodyBytes: s.cfg.MaxBody,
+	})
+	// The SDK takes the caller's identity only from its own middleware.
+	s.chain = s.authenticate(auth.RequireBearerToken(tokenInfo, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(
+		http.HandlerFunc(s.dispatch)))
+}
+
+// Start begins to follow changes for open sessions.
+func (s *Server) Start(ctx context.Context) {
+	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.work.Go(func() { s.followChanges(ctx) })
+}
+
+// Close refuses new requests, cuts every open request and session and waits for
+// what it started. It may be called twice, and without Start.
+func (s *Server) Close() {
+	s.closed.Store(true)
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.live.cut(func(*liveRequest) bool { return true })
+	s.agents.Purge()
+	s.work.Wait()
+}
+
+// dispatch chooses the handler by era. A request without a version is an
+// initialize or an old client.
+func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
+	who := requestFrom(r.Context())
+	if who == nil {
+		refuse(w, http.StatusInternalServerError, codeInternal, "The request has no principal.")
+		return
+	}
+	if s.cfg.Lane != nil && s.cfg.Lane.Serve(w, r, who) {
+		return
+	}
+	if r.Header.Get("Mcp-Protocol-Version") < modernEra {
+		s.serveLegacy(w, r, who)
+		return
+	}
+	decodeName(r.Header)
+	switch r.Header.Get("Mcp-Method") {
+	case "tools/call", "subscriptions/listen":
+		s.modernSSE.ServeHTTP(w, r)
+	default:
+		s.modernJSON.ServeHTTP(w, r)
+	}
+}
+
+// Revoked cuts what a revocation ends: running requests and streams of the
+// principal, and its sessions. It does not block. Snapshots must be dropped
+// before it is called, or a request admitted in between would not be cut.
+func (s *Server) Revoked(r tenants.Revocation) {
+	s.live.cut(func(l *liveRequest) bool { return l.revokedBy(r) })
+	if r.Kind == tenants.RevokedToken {
+		return // the agent's other tokens go on
+	}
+	for _, a := range s.agents.Values() {
+		if a.revokedBy(r) {
+			s.agents.Remove(a.key)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package connector
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Config is everything a home owner can set. cmd/internal/settings fills it
+// from a YAML file and the environment.
+type Config struct {
+	Broker    string `key:"broker" env:"CONNECTOR_BROKER" doc:"The broker's URL, such as https://notes.example."`
+	URL       string `key:"siyuan_url" env:"SIYUAN_API_URL" default:"http://127.0.0.1:6806" doc:"SiYuan's address."`
+	Token     string `key:"siyuan_token" env:"SIYUAN_TOKEN" secret:"true" doc:"SiYuan's API token: Settings, About, API token."`
+	Data      string `key:"data" env:"CONNECTOR_DATA" doc:"Folder for the key, the pinned workspace and the policy; empty: the user's data folder, as root /var/lib/siyuan-connector."`
+	Policy    string `key:"policy" env:"CONNECTOR_POLICY" doc:"The home policy file; empty: policy.yaml in the data folder."`
+	LogLevel  string `key:"log_level" env:"CONNECTOR_LOG_LEVEL" default:"info" doc:"debug, info, warn or error."`
+	LogFormat string `key:"log_format" env:"CONNECTOR_LOG_FORMAT" default:"text" doc:"json or text."`
+}
+
+// Validate completes defaults and reports every setting that cannot work.
+// Commands that contact neither broker nor SiYuan use Complete alone.
+func (c *Config) Validate() error {
+	c.Complete()
+	var bad []error
+	if u, err := url.Parse(c.Broker); c.Broker == "" {
+		bad = append(bad, errors.New("broker: name the broker's URL with --broker or CONNECTOR_BROKER"))
+	} else if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		bad = append(bad, fmt.Errorf("broker: %q is not a URL such as https://notes.example", c.Broker))
+	}
+	if u, err := url.Parse(c.URL); err != nil || u.Host == "" {
+		bad = append(bad, fmt.Errorf("siyuan_url: %q is not a URL such as http://127.0.0.1:6806", c.URL))
+	}
+	if c.Token == "" {
+		bad = append(bad, errors.New("siyuan_token: set SIYUAN_TOKEN (or SIYUAN_TOKEN_FILE) to the API token from SiYuan: Settings, About, API token"))
+	}
+	return errors.Join(bad...)
+}
+
+// Complete fills in the defaults that depend on the account.
+func (c *Config) Complete() {
+	if c.Data == "" {
+		c.Data = defaultData()
+	}
+	if c.Policy == "" {
+		c.Policy = filepath.Join(c.Data, "policy.yaml")
+	}
+	c.Broker = strings.TrimRight(c.Broker, "/")
+}
+
+func defaultData() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/siyuan-connector"
+	}
+	if dir := os.Getenv("XDG_DATA_HOME"); dir != "" {
+		return filepath.Join(dir, "siyuan-connector")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "siyuan-connector-data"
+	}
+	switch runtime.GOOS {
+	case "darwin":
+		return filepath.Join(home, "Library", "Application Support", "siyuan-connector")
+	case "windows":
+		return filepath.Join(home, "AppData", "Local", "siyuan-connector")
+	}
+	return filepath.Join(home, ".local", "share", "siyuan-connector")
+}

@@ -1,0 +1,128 @@
+package connector
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"siyuan-broker/connector/guard"
+	"siyuan-broker/connector/home"
+	"siyuan-broker/connector/policy"
+	"siyuan-broker/connector/siyuan"
+	"siyuan-broker/connector/tools"
+	"siyuan-broker/connector/tools/handlers"
+	"siyuan-broker/connector/tunnel"
+	"siyuan-broker/contract"
+	catalogue "siyuan-broker/contract/tools"
+)
+
+// ErrRevoked means that the broker will not accept this connector again.
+var ErrRevoked = tunnel.ErrRevoked
+
+// Connector is one home. Its parts are wired in New; Run is its life.
+type Connector struct {
+	cfg    Config
+	log    *slog.Logger
+	key    ed25519.PrivateKey
+	kernel *siyuan.Client
+	policy *policy.Policy
+	home   *home.Home
+	tunnel *tunnel.Client
+}
+
+// New wires a connector. It contacts nobody yet; its errors are the owner's to
+// correct.
+func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
+	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+		return nil, fmt.Errorf("make the connector's data folder: %w", err)
+	}
+	c := &Connector{cfg: cfg, log: log}
+	var err error
+	if c.key, err = LoadKey(cfg.Data); err != nil {
+		return nil, err
+	}
+	if c.policy, err = policy.Load(cfg.Policy); err != nil {
+		return nil, err
+	}
+	c.home, err = home.New(home.Config{URL: cfg.URL, Pin: PinFile(cfg.Data), Policy: c.policy, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	c.kernel, err = siyuan.New(siyuan.Config{BaseURL: cfg.URL, Token: siyuan.NewToken(cfg.Token), Dial: c.home.Dial, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	c.home.Watch(c.kernel)
+	g := guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Logger: log})
+	executor, err := tools.New(tools.Config{Guard: g, Policy: c.policy, Catalogue: catalogue.New(), Logger: log}, handlers.All()...)
+	if err != nil {
+		return nil, err
+	}
+	c.tunnel, err = tunnel.New(tunnel.Config{
+		BrokerURL: cfg.Broker, ConnectorID: Fingerprint(c.key.Public().(ed25519.PublicKey)), Key: c.key,
+		Handler:  whenReady{c.home, executor},
+		Status:   tunnel.Status{Current: c.home.Status, Changed: c.home.Changed()},
+		Software: "siyuan-connector " + version, Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// PinFile is where a connector keeps the workspace it belongs to.
+func PinFile(data string) home.PinFile { return home.PinFile(filepath.Join(data, "pin.json")) }
+
+// Run works until ctx ends or the credential is revoked (ErrRevoked). It does
+// not end because SiYuan or the broker is away.
+func (c *Connector) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	effect := c.policy.Effect(nil)
+	c.log.Info("connector is up", "broker", c.cfg.Broker, "siyuan", c.cfg.URL, "max_level", effect.MaxLevel.String(), "policy", c.cfg.Policy)
+	if effect.MaxLevel == contract.Read {
+		c.log.Info("agents may read but not write; to change that, put this line into the policy file: max_level: rw", "policy", c.cfg.Policy)
+	}
+	var work sync.WaitGroup
+	work.Go(func() { c.home.Run(ctx) })
+	work.Go(func() { c.keepReporting(ctx) })
+	err := c.tunnel.Run(ctx)
+	cancel()
+	work.Wait()
+	c.kernel.Close()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// Home tells how SiYuan is.
+func (c *Connector) Home() contract.HomeStatus { return c.home.Status() }
+
+// whenReady lets calls through while SiYuan is recognised and answers.
+type whenReady struct {
+	home *home.Home
+	next tunnel.Handler
+}
+
+func (w whenReady) Handle(ctx context.Context, call contract.Call, progress func(contract.Progress)) contract.Result {
+	if err := w.home.Ready(); err != nil {
+		w.home.Lost() // look again now rather than at the next turn
+		e := *err
+		e.RequestID = call.RequestID
+		return contract.Result{Err: &e}
+	}
+	r := w.next.Handle(ctx, call, progress)
+	if r.Err != nil && contract.CodeOf(r.Err) == contract.SiYuanOffline {
+		w.home.Lost()
+	}
+	return r
+}
+
+// Connected reports whether the tunnel stands.
+func (c *Connector) Connected() bool { return c.tunnel.State().Phase == tunnel.Connected }

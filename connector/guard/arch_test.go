@@ -1,0 +1,89 @@
+package guard_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const kernelClient = "siyuan-broker/connector/siyuan"
+
+// mayHoldTheClient are the packages that may import the kernel client, by
+// folder below connector: the client itself, the guard, the doctor, and what
+// wires and watches the connection (the connector and its home package).
+func mayHoldTheClient(folder string) bool {
+	return folder == "." || folder == "guard" || strings.HasPrefix(folder, "guard/") || folder == "siyuan" ||
+		strings.HasPrefix(folder, "siyuan/") || folder == "doctor" || folder == "home"
+}
+
+func TestOnlyTheGuardReachesTheKernel(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		folder, err := filepath.Rel("..", filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, imp := range file.Imports {
+			name, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				return err
+			}
+			if name != kernelClient {
+				continue
+			}
+			seen++
+			if !mayHoldTheClient(filepath.ToSlash(folder)) {
+				t.Errorf("%s imports %s; go through guard.Session", path, kernelClient)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen == 0 {
+		t.Error("no file imports the client: the test looks in the wrong place")
+	}
+}
+
+// writerUse finds the guard's writing client in use. It may be named in New,
+// which stores it, and in Tx.step, which logs the intent first.
+var writerUse = regexp.MustCompile(`\.g\.w\b|\bw:\s*w\b|\.w\.[A-Z]`)
+
+func TestTheWritingClientIsUsedByTheSeamAlone(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := map[string]int{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(writerUse.FindAll(text, -1)); n > 0 {
+			uses[name] = n
+		}
+	}
+	if len(uses) != 2 || uses["guard.go"] != 1 || uses["write.go"] != 1 {
+		t.Errorf("uses of the writing client: %v, want one in guard.go (New) and one in write.go (Tx.step)", uses)
+	}
+}

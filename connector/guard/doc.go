@@ -1,0 +1,25 @@
+// Package guard is notebook-scoped access to the kernel, and the only way for
+// tools to reach it. It makes an unchecked access unwritable: a handler holds a
+// [Session] made from one grant, the session hands out typed references
+// ([Notebook], [Doc], [Block]) after proving a level for each, and kernel
+// methods take those and never strings. Collections come back filtered; what
+// the caller may not see does not exist for him, in results, counts and errors
+// alike. Everything that writes goes through [Session.Write], which takes the
+// locks, logs the intent and reads back.
+//
+// The notebook of a block comes from the block tree, never from the SQL index,
+// which lags.
+//
+// # What a reference to something unreadable looks like
+//
+// A readable note may cite a block that its reader may not see. The id stays:
+// it is part of the readable note, and asking for it gives the same not_found
+// whether the block is hidden, in a closed notebook or gone. A static anchor
+// ((id "text")) stays, because its author wrote it. A dynamic anchor
+// ((id 'text')), which the kernel fills with the target's title, is shown as
+// [Placeholder] for every unreadable target, and put back from the stored block
+// when the text is written.
+//
+// The package knows nothing of MCP, tunnels, tenants or policy files: the
+// grant it is given has all restrictions in it already.
+package guard

@@ -1,0 +1,143 @@
+package guard
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"siyuan-broker/connector/siyuan"
+	"siyuan-broker/contract"
+)
+
+// Options are what a Guard needs besides the kernel. The zero value of each
+// field means its default.
+type Options struct {
+	Now    func() time.Time // default time.Now; the first half of new ids
+	Random io.Reader        // default crypto/rand; the second half of new ids
+	// Sleep waits between looks at something SiYuan does in the background; default
+	// a timer that ends with the context.
+	Sleep  func(ctx context.Context, d time.Duration) error
+	Locks  *Locks       // default a table of its own; share it between guards of one kernel
+	Ledger Ledger       // default none is kept
+	Logger *slog.Logger // receives no note text; default nothing is logged
+}
+
+// Guard owns the kernel client. It is safe for concurrent use.
+type Guard struct {
+	r   *siyuan.Reader
+	w   *siyuan.Writer
+	opt Options
+}
+
+// New makes the guard of one kernel.
+func New(r *siyuan.Reader, w *siyuan.Writer, opt Options) *Guard {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Random == nil {
+		opt.Random = rand.Reader
+	}
+	if opt.Sleep == nil {
+		opt.Sleep = sleep
+	}
+	if opt.Locks == nil {
+		opt.Locks = NewLocks()
+	}
+	if opt.Ledger == nil {
+		opt.Ledger = noLedger{}
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Guard{r: r, w: w, opt: opt}
+}
+
+// Workspace is the notebooks of the kernel at one moment, hidden ones too. It
+// is what the home policy needs to resolve names, and what a session starts
+// from; it must not be shown to agents.
+type Workspace struct{ notebooks []siyuan.Notebook }
+
+// Workspace lists the notebooks. It is one kernel call.
+func (g *Guard) Workspace(ctx context.Context) (Workspace, error) {
+	all, _, err := g.r.Notebooks(ctx)
+	if err != nil {
+		return Workspace{}, err
+	}
+	return Workspace{all}, nil
+}
+
+// Infos is the list as the connector reports it to its broker and policy.
+func (w Workspace) Infos() []contract.NotebookInfo {
+	infos := make([]contract.NotebookInfo, len(w.notebooks))
+	for i, n := range w.notebooks {
+		infos[i] = contract.NotebookInfo{ID: string(n.ID), Name: n.Name, Icon: n.Icon, Closed: n.Closed}
+	}
+	return infos
+}
+
+// Session is the kernel as one caller may use it during one call. It remembers
+// where blocks are, so it must not outlive the call.
+type Session struct {
+	g         *Guard
+	grant     *contract.Grant
+	notebooks map[siyuan.ID]Notebook // readable ones
+	order     []siyuan.ID            // of the sidebar
+
+	mu      sync.Mutex
+	places  map[siyuan.ID]place
+	touched siyuan.ID
+}
+
+// Session opens the workspace for the holder of a grant, which must already be
+// restricted by the home policy.
+func (g *Guard) Session(w Workspace, effective *contract.Grant) *Session {
+	s := &Session{g: g, grant: effective, notebooks: map[siyuan.ID]Notebook{}, places: map[siyuan.ID]place{}}
+	for _, n := range w.notebooks {
+		if level := s.level(n.ID); level.Allows(contract.Read) {
+			s.notebooks[n.ID] = Notebook{s: s, info: n, level: level}
+			s.order = append(s.order, n.ID)
+		}
+	}
+	return s
+}
+
+func (s *Session) level(notebook siyuan.ID) contract.Level { return s.grant.Level(string(notebook)) }
+
+// whole reports whether the grant hides nothing. It is decided by the grant
+// alone: looking at which notebooks exist would tell about hidden ones.
+func (s *Session) whole() bool {
+	if s.grant.Default == contract.None {
+		return false
+	}
+	for _, l := range s.grant.Levels {
+		if l == contract.None {
+			return false
+		}
+	}
+	return true
+}
+
+// Touched is the notebook the session last proved a level in, or "".
+func (s *Session) Touched() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.touched)
+}
+
+// Meter counts the kernel calls made under a context.
+type Meter struct{ c *siyuan.Counter }
+
+// Measure returns a context whose kernel calls the Meter counts.
+func Measure(ctx context.Context) (context.Context, Meter) {
+	ctx, c := siyuan.WithCounter(ctx)
+	return ctx, Meter{c}
+}
+
+// Calls is the number of requests sent to the kernel.
+func (m Meter) Calls() int { return m.c.Calls() }
+
+// Elapsed is the time spent waiting for the kernel.
+func (m Meter) Elapsed() time.Duration { return m.c.Elapsed() }

@@ -1,0 +1,45 @@
+package guard
+
+import (
+	"context"
+
+	"siyuan-broker/connector/siyuan"
+	"siyuan-broker/contract"
+)
+
+// CreateNotebook makes and opens an empty notebook; icon may be "". The caller's
+// level in it is what the grant gives on notebooks it does not name.
+func (tx *Tx) CreateNotebook(ctx context.Context, name, icon string) (Notebook, error) {
+	if !tx.s.grant.Has(contract.SwitchWorkspace) {
+		return Notebook{}, contract.Fail(contract.PermissionDenied, "This needs the workspace permission %q.", string(contract.SwitchWorkspace))
+	}
+	if err := CheckTitle("name", name); err != nil {
+		return Notebook{}, err
+	}
+	var made siyuan.Notebook
+	err := tx.step(ctx, Step{Op: "notebook.create", After: digest(name)}, func(w *siyuan.Writer) (err error) {
+		made, err = w.CreateNotebook(ctx, name)
+		return err
+	})
+	if err != nil {
+		return Notebook{}, err
+	}
+	if icon != "" {
+		err := tx.step(ctx, Step{Op: "notebook.icon", ID: string(made.ID)}, func(w *siyuan.Writer) error {
+			return w.SetNotebookIcon(ctx, made.ID, icon)
+		})
+		if err != nil {
+			return Notebook{}, err
+		}
+	}
+	all, _, err := tx.s.g.r.Notebooks(ctx)
+	if err != nil {
+		return Notebook{}, err
+	}
+	for _, n := range all {
+		if n.ID == made.ID && n.Name == name && (icon == "" || n.Icon == icon) {
+			return Notebook{s: tx.s, info: n, level: tx.s.level(n.ID)}, nil
+		}
+	}
+	return Notebook{}, notPersisted("SiYuan reported notebook %s as created, but it is not as it was asked for.", string(made.ID))
+}

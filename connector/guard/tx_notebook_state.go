@@ -1,0 +1,297 @@
+package guard
+
+import (
+	"context"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"siyuan-broker/connector/siyuan"
+	"siyuan-broker/contract"
+)
+
+// stateWaits are the waits between looks at a notebook that is being opened,
+// closed or removed: SiYuan does part of it in the background.
+var stateWaits = []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond}
+
+// notebookNow is a notebook as the kernel lists it, nil when it does not.
+func (tx *Tx) notebookNow(ctx context.Context, id siyuan.ID) (*siyuan.Notebook, error) {
+	all, _, err := tx.s.g.r.Notebooks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range all {
+		if n.ID == id {
+			return &n, nil
+		}
+	}
+	return nil, nil
+}
+
+// settled looks at a notebook until it is as wanted, or the waits are over.
+func (tx *Tx) settled(ctx context.Context, id siyuan.ID, as func(n *siyuan.Notebook) bool) (bool, error) {
+	return tx.until(ctx, func() (bool, error) {
+		n, err := tx.notebookNow(ctx, id)
+		return err == nil && as(n), err
+	})
+}
+
+func (tx *Tx) until(ctx context.Context, reached func() (bool, error)) (bool, error) {
+	for i := 0; ; i++ {
+		ok, err := reached()
+		if ok || err != nil || i == len(stateWaits) {
+			return ok, err
+		}
+		if err := tx.s.g.opt.Sleep(ctx, stateWaits[i]); err != nil {
+			return false, err
+		}
+	}
+}
+
+// sleep is the default of Options.Sleep.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// SetNotebookOpen opens or closes a notebook and waits until it is so. After
+// opening it also waits, within bounds, until its documents can be reached. It
+// returns the notebook as it is then.
+func (tx *Tx) SetNotebookOpen(ctx context.Context, n Notebook, open bool) (Notebook, error) {
+	if err := tx.coversTree(n); err != nil {
+		return n, err
+	}
+	if open && n.info.Encrypted && !n.info.Unlocked {
+		return n, contract.Fail(contract.NotebookLocked, "Notebook %s is encrypted and locked.", n.ID())
+	}
+	if n.info.Closed != open {
+		return n, nil
+	}
+	op, word := "notebook.close", "closed"
+	if open {
+		op, word = "notebook.open", "opened"
+	}
+	err := tx.step(ctx, Step{Op: op, ID: n.ID()}, func(w *siyuan.Writer) error {
+		if open {
+			return w.OpenNotebook(ctx, n.info.ID)
+		}
+		return w.CloseNotebook(ctx, n.info.ID)
+	})
+	if err != nil && !answered(err) {
+		return n, err
+	}
+	ok, err := tx.settled(ctx, n.info.ID, func(now *siyuan.Notebook) bool { return now != nil && now.Closed != open })
+	if err != nil {
+		return n, err
+	}
+	if !ok {
+		return n, notPersisted("SiYuan reported notebook %s as %s, but it is not.", n.ID(), word)
+	}
+	n.info.Closed = !open
+	if !open {
+		return n, nil
+	}
+	return n, tx.awaitDocs(ctx, n.info.ID)
+}
+
+// awaitDocs waits until the block tree knows the last of the documents at the
+// top. A notebook that takes longer is open all the same.
+func (tx *Tx) awaitDocs(ctx context.Context, box siyuan.ID) error {
+	files, err := tx.s.g.r.Docs(ctx, box, "/")
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	last := files[len(files)-1].ID
+	_, err = tx.until(ctx, func() (bool, error) {
+		_, err := tx.s.lookup(ctx, last)
+		if absent(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	return err
+}
+
+// RemoveNotebook moves a notebook with everything in it to SiYuan's history.
+func (tx *Tx) RemoveNotebook(ctx context.Context, n Notebook) error {
+	if err := firstErr(tx.coversTree(n), tx.s.use(n, contract.ReadWriteDelete)); err != nil {
+		return err
+	}
+	err := tx.step(ctx, Step{Op: "notebook.remove", ID: n.ID()}, func(w *siyuan.Writer) error {
+		return w.RemoveNotebook(ctx, n.info.ID)
+	})
+	if err != nil && !answered(err) {
+		return err
+	}
+	gone, err := tx.settled(ctx, n.info.ID, func(now *siyuan.Notebook) bool { return now == nil })
+	if err == nil && !gone {
+		err = notPersisted("SiYuan reported notebook %s as removed, but it is still there.", n.ID())
+	}
+	return err
+}
+
+// RenameNotebook changes the name of an open notebook.
+func (tx *Tx) RenameNotebook(ctx context.Context, n Notebook, name string) error {
+	if err := firstErr(tx.coversTree(n), n.Reachable(), CheckTitle("name", name)); err != nil {
+		return err
+	}
+	err := tx.step(ctx, Step{Op: "notebook.rename", ID: n.ID(), After: digest(name)}, func(w *siyuan.Writer) error {
+		return w.RenameNotebook(ctx, n.info.ID, name)
+	})
+	if err != nil && !answered(err) {
+		return err
+	}
+	now, err := tx.notebookNow(ctx, n.info.ID)
+	if err == nil && (now == nil || now.Name != name) {
+		err = notPersisted("SiYuan reported notebook %s as renamed, but it has another name.", n.ID())
+	}
+	return err
+}
+
+// SetNotebookIcon sets a notebook's icon; "" takes it away.
+func (tx *Tx) SetNotebookIcon(ctx context.Context, n Notebook, icon string) error {
+	if err := tx.coversTree(n); err != nil {
+		return err
+	}
+	err := tx.step(ctx, Step{Op: "notebook.icon", ID: n.ID(), After: digest(icon)}, func(w *siyuan.Writer) error {
+		return w.SetNotebookIcon(ctx, n.info.ID, icon)
+	})
+	if err != nil && !answered(err) {
+		return err
+	}
+	now, err := tx.notebookNow(ctx, n.info.ID)
+	if err == nil && (now == nil || now.Icon != icon) {
+		err = notPersisted("SiYuan did not keep the icon of notebook %s.", n.ID())
+	}
+	return err
+}
+
+// NotebookConf are the settings of a notebook, where new notes go among them. A
+// notebook in them that the caller may not read is left out.
+type NotebookConf = siyuan.NotebookConf
+
+// NotebookConf reads the settings of a notebook, also of a closed one.
+func (s *Session) NotebookConf(ctx context.Context, n Notebook) (NotebookConf, error) {
+	if err := s.use(n, contract.Read); err != nil {
+		return NotebookConf{}, err
+	}
+	conf, err := s.g.r.NotebookConf(ctx, n.info.ID)
+	if err != nil {
+		return NotebookConf{}, s.vanished(err, "notebook", n.info.ID)
+	}
+	for _, box := range []*string{&conf.RefCreateSaveBox, &conf.DocCreateSaveBox} {
+		if _, ok := s.notebooks[siyuan.ID(*box)]; !ok {
+			*box = ""
+		}
+	}
+	return conf, nil
+}
+
+// NotebookPaths are the settings of a notebook that say where new notes go; nil
+// leaves one as it is.
+type NotebookPaths struct{ RefCreate, DocCreate, DailyNote, DailyTemplate *string }
+
+// SetNotebookPaths changes settings of a notebook. Templates that could read
+// notes are refused while anything is hidden from the caller: SiYuan renders
+// them over all notebooks.
+func (tx *Tx) SetNotebookPaths(ctx context.Context, n Notebook, p NotebookPaths) error {
+	if err := tx.coversTree(n); err != nil {
+		return err
+	}
+	before, err := tx.s.g.r.NotebookConf(ctx, n.info.ID)
+	if err != nil {
+		return tx.s.vanished(err, "notebook", n.info.ID)
+	}
+	changes := map[string]any{}
+	for _, c := range []struct {
+		name, was string
+		to        *string
+	}{
+		{"refCreateSavePath", before.RefCreateSavePath, p.RefCreate}, {"docCreateSavePath", before.DocCreateSavePath, p.DocCreate},
+		{"dailyNoteSavePath", before.DailyNoteSavePath, p.DailyNote}, {"dailyNoteTemplatePath", before.DailyNoteTemplatePath, p.DailyTemplate},
+	} {
+		if c.to == nil || *c.to == c.was {
+			continue
+		}
+		if err := tx.s.checkTemplate(c.name, *c.to); err != nil {
+			return err
+		}
+		changes[c.name] = *c.to
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	err = tx.step(ctx, Step{Op: "notebook.conf", ID: n.ID()}, func(w *siyuan.Writer) error {
+		_, err := w.SetNotebookConf(ctx, n.info.ID, changes)
+		return err
+	})
+	if err != nil && !answered(err) {
+		return err
+	}
+	after, err := tx.s.g.r.NotebookConf(ctx, n.info.ID)
+	if err != nil {
+		return err
+	}
+	for name, have := range map[string]string{
+		"refCreateSavePath": after.RefCreateSavePath, "docCreateSavePath": after.DocCreateSavePath,
+		"dailyNoteSavePath": after.DailyNoteSavePath, "dailyNoteTemplatePath": after.DailyNoteTemplatePath,
+	} {
+		if want, changed := changes[name]; changed && samePath(have) != samePath(want.(string)) {
+			return notPersisted("SiYuan did not keep the setting %s of notebook %s.", name, n.ID())
+		}
+	}
+	return nil
+}
+
+// samePath is a path without what SiYuan adds or takes away at its ends.
+func samePath(p string) string {
+	return strings.TrimSuffix(strings.Trim(path.Clean("/"+strings.TrimSpace(p)), "/"), ".md")
+}
+
+var (
+	// templateAction is a template action made of names, numbers and plain strings:
+	// no other form of literal or comment can hide a name from templateName.
+	templateAction = regexp.MustCompile(`\{\{(?:"[^"\\{}\n]*"|[A-Za-z0-9_|.,() -])*\}\}`)
+	templateQuoted = regexp.MustCompile(`"[^"]*"`)
+	templateName   = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
+)
+
+// dateFunctions are what a template may call that is written by somebody from
+// whom a notebook is hidden: they tell the time and nothing else.
+var dateFunctions = []string{"now", "date", "dateInZone", "ISOWeek", "ISOYear", "ISOMonth", "ISOWeekDate", "Weekday", "WeekdayCN", "WeekdayCN2", "printf", "add", "sub", "lower", "upper"}
+
+// checkTemplate refuses a setting that would make SiYuan read notes for its
+// writer. field is the setting.
+func (s *Session) checkTemplate(field, value string) error {
+	if field == "dailyNoteSavePath" && strings.Trim(value, " /") == "" {
+		return contract.InvalidFields(contract.Field{Path: "conf." + field, Message: "must name a path, such as /daily note/{{now | date \"2006-01-02\"}}"})
+	}
+	if s.whole() || value == "" {
+		return nil
+	}
+	if field == "dailyNoteTemplatePath" {
+		return contract.Fail(contract.HiddenReference, "A template file can read every notebook, so it may be chosen only by those from whom none is hidden.").
+			WithHint("Ask the owner to choose the template of the daily note in SiYuan.")
+	}
+	refused := contract.Fail(contract.HiddenReference, "The template in %s can do more than tell the time, so it could read every notebook.", field).
+		WithHint("Use the date functions only, such as {{now | date \"2006-01-02\"}}.")
+	for _, action := range templateAction.FindAllString(value, -1) {
+		for _, name := range templateName.FindAllString(templateQuoted.ReplaceAllString(action, ""), -1) {
+			if !slices.Contains(dateFunctions, name) {
+				return refused
+			}
+		}
+	}
+	if strings.Contains(templateAction.ReplaceAllString(value, ""), "{{") {
+		return refused
+	}
+	return nil
+}

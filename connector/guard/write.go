@@ -1,0 +1,152 @@
+package guard
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"siyuan-broker/connector/siyuan"
+	"siyuan-broker/contract"
+)
+
+// Tx is one write in progress: the only holder of the kernel's writing methods.
+// It may write to the targets of its intent and to nothing else.
+type Tx struct {
+	s     *Session
+	entry Entry
+	docs  map[siyuan.ID]bool
+	boxes map[siyuan.ID]bool
+}
+
+// Write runs a write: it locks the targets, proves again that they are where
+// they were, logs the intent, and runs fn. fn is not cancelled with ctx once it
+// runs: a write under way is finished and read back.
+//
+// Errors: permission_denied and state_changed before anything is written;
+// write_not_persisted when the kernel claimed an effect it did not have;
+// outcome_unknown when the connection broke.
+func (s *Session) Write(ctx context.Context, in Intent, fn func(ctx context.Context, tx *Tx) error) error {
+	tx := &Tx{s: s, docs: map[siyuan.ID]bool{}, boxes: map[siyuan.ID]bool{}}
+	var names []string
+	for _, t := range in.Targets {
+		nb, b := t.target()
+		if err := s.use(nb, contract.ReadWrite); err != nil {
+			return err
+		}
+		if b.id == "" {
+			tx.boxes[nb.info.ID] = true
+			names = append(names, "notebook "+nb.ID())
+			continue
+		}
+		tx.docs[b.doc.id] = true
+		names = append(names, "document "+b.doc.ID())
+	}
+	release, err := s.g.opt.Locks.acquire(ctx, names)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := s.reprove(ctx, in.Targets); err != nil {
+		return err
+	}
+	return s.run(context.WithoutCancel(ctx), in, tx, fn)
+}
+
+// WriteWorkspace is Write for what belongs to no notebook, such as making one.
+// It needs the switch, which only owners' and admins' agents hold.
+func (s *Session) WriteWorkspace(ctx context.Context, in Intent, need contract.Switch, fn func(ctx context.Context, tx *Tx) error) error {
+	if !s.grant.Has(need) {
+		return contract.Fail(contract.PermissionDenied, "This needs the workspace permission %q.", string(need)).
+			WithHint("Only the agent of a tenant owner or admin can hold it, and only where it is switched on in the console.")
+	}
+	release, err := s.g.opt.Locks.acquire(ctx, []string{"workspace"})
+	if err != nil {
+		return err
+	}
+	defer release()
+	return s.run(context.WithoutCancel(ctx), in, &Tx{s: s}, fn)
+}
+
+func (s *Session) run(ctx context.Context, in Intent, tx *Tx, fn func(context.Context, *Tx) error) (err error) {
+	if tx.entry, err = s.g.opt.Ledger.Begin(ctx, in); err != nil {
+		return err
+	}
+	defer s.forget()
+	ended := errors.New("guard: the write panicked")
+	defer func() {
+		if endErr := tx.entry.End(ctx, ended); endErr != nil && err == nil {
+			err = fmt.Errorf("end ledger entry: %w", endErr)
+		}
+	}()
+	ended = fn(ctx, tx)
+	return ended
+}
+
+// reprove looks the targets up again, now that they are locked.
+func (s *Session) reprove(ctx context.Context, targets []Target) error {
+	for _, t := range targets {
+		_, b := t.target()
+		if b.id == "" {
+			continue
+		}
+		s.forget(b.id)
+		p, err := s.find(ctx, b.id, "block")
+		if err != nil {
+			return err
+		}
+		if err := s.prove(p.box, contract.ReadWrite); err != nil {
+			return err
+		}
+		if p.root != b.doc.id || p.box != b.doc.nb.info.ID {
+			return contract.Fail(contract.StateChanged, "Block %s was moved while the call waited.", b.ID())
+		}
+	}
+	return nil
+}
+
+// covers checks that a block is of a locked document.
+func (tx *Tx) covers(b Block) error {
+	if err := tx.s.use(b.doc.nb, contract.ReadWrite); err != nil {
+		return err
+	}
+	if !tx.docs[b.doc.id] {
+		return contract.Internalf(errors.New("guard: write outside of the intent"), "document %s", b.doc.id)
+	}
+	return nil
+}
+
+// coversTree checks that the document tree of a notebook is locked.
+func (tx *Tx) coversTree(n Notebook) error {
+	if err := tx.s.use(n, contract.ReadWrite); err != nil {
+		return err
+	}
+	if !tx.boxes[n.info.ID] {
+		return contract.Internalf(errors.New("guard: write outside of the intent"), "notebook %s", n.info.ID)
+	}
+	return nil
+}
+
+// step logs one kernel write and sends it.
+func (tx *Tx) step(ctx context.Context, st Step, send func(w *siyuan.Writer) error) error {
+	if err := tx.entry.Step(ctx, st); err != nil {
+		return err
+	}
+	return send(tx.s.g.w)
+}
+
+// newID chooses the id of something to be created, so that the ledger knows it
+// before the kernel does.
+func (tx *Tx) newID() (siyuan.ID, error) {
+	return siyuan.NewID(tx.s.g.opt.Now(), tx.s.g.opt.Random)
+}
+
+func notPersisted(format string, args ...any) error {
+	return contract.Fail(contract.WriteNotPersisted, format, args...)
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,19 @@
+// Package document has the handlers of the document tool.
+package document
+
+import (
+	"siyuan-broker/connector/tools"
+	catalogue "siyuan-broker/contract/tools"
+)
+
+// Bindings are the handlers of this tool.
+func Bindings() []tools.Binding {
+	return []tools.Binding{
+		tools.Bind(catalogue.DocumentCreate, create),
+		tools.Bind(catalogue.DocumentGetDoc, getDoc),
+		tools.Bind(catalogue.DocumentListTree, listTree),
+		tools.Bind(catalogue.DocumentRename, rename),
+		tools.Bind(catalogue.DocumentMove, move),
+		tools.Bind(catalogue.DocumentRemove, remove),
+	}
+}

@@ -1,0 +1,18 @@
+// Package handlers is the list of all handlers: what a connector gives its
+// executor. It knows nothing but the packages of the tools.
+package handlers
+
+import (
+	"slices"
+
+	"siyuan-broker/connector/tools"
+	"siyuan-broker/connector/tools/block"
+	"siyuan-broker/connector/tools/document"
+	"siyuan-broker/connector/tools/notebook"
+	"siyuan-broker/connector/tools/search"
+)
+
+// All returns the handler of every action.
+func All() []tools.Binding {
+	return slices.Concat(notebook.Bindings(), document.Bindings(), block.Bindings(), search.Bindings())
+}

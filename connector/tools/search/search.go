@@ -1,0 +1,146 @@
+// Package search has the handlers of the search tool.
+package search
+
+import (
+	"context"
+	"strings"
+
+	"siyuan-broker/connector/guard"
+	"siyuan-broker/connector/tools"
+	"siyuan-broker/contract"
+	catalogue "siyuan-broker/contract/tools"
+)
+
+// Bindings are the handlers of this tool.
+func Bindings() []tools.Binding {
+	return []tools.Binding{tools.Bind(catalogue.SearchFulltext, fulltext)}
+}
+
+const defaultPageSize = 32
+
+func fulltext(ctx context.Context, r *tools.Request, in catalogue.SearchFulltextIn) (out catalogue.SearchFulltextOut, err error) {
+	q, err := query(in)
+	if err != nil {
+		return out, err
+	}
+	if in.ParentID != "" {
+		b, err := r.Session.Block(ctx, in.ParentID, contract.Read)
+		if err != nil {
+			return out, err
+		}
+		q.Inside = &b
+	}
+	hits, more, err := r.Session.Search(ctx, q)
+	if err != nil {
+		return out, err
+	}
+	out = page(hits, or(in.Page, 1), or(in.PageSize, defaultPageSize))
+	switch {
+	case more:
+		out.Truncated = true
+		out.Hint = "The search stopped at its limit, so total is not everything; narrow it with paths, types or more words."
+	case len(hits) == 0:
+		out.Hint = "Nothing found by " + describe(in, q) + "."
+	}
+	return out, nil
+}
+
+var methodNames = map[string]guard.Method{
+	"keyword": guard.Keyword, "query": guard.QuerySyntax, "query_syntax": guard.QuerySyntax, "sql": guard.Statement, "regex": guard.Regexp,
+}
+
+// orders are the kernel's numbers for the orders by name.
+var orders = map[string]int{
+	"type": 0, "created_asc": 1, "created_desc": 2, "updated_asc": 3, "updated_desc": 4, "date": 4, "relevance": 7,
+}
+
+func query(in catalogue.SearchFulltextIn) (guard.Query, error) {
+	q := guard.Query{
+		Text: in.Query, Method: guard.Method(or(in.Method, 0)), Within: in.Paths,
+		Order: or(in.OrderBy, 0), Grouped: or(in.GroupBy, 0) == 1, HasTags: in.HasTags,
+	}
+	if in.MethodName != "" {
+		q.Method = methodNames[in.MethodName]
+	}
+	if in.SortBy != "" {
+		q.Order = orders[in.SortBy]
+	}
+	var err error
+	q.Types, err = types(in)
+	return q, err
+}
+
+// types merges the two ways to choose block types; nil is no choice.
+func types(in catalogue.SearchFulltextIn) (map[string]bool, error) {
+	if in.Types == nil && in.TypeShortcodes == nil {
+		return nil, nil
+	}
+	chosen := map[string]bool{}
+	set := func(field, name string, on bool) error {
+		code, ok := guard.TypeCode(name)
+		if !ok {
+			return contract.InvalidFields(contract.Field{Path: field, Message: "knows the types d h p l i b c m t s html embed av callout iframe video audio widget"})
+		}
+		chosen[code] = chosen[code] || on
+		return nil
+	}
+	for name, on := range in.Types {
+		if err := set("types", name, on); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range in.TypeShortcodes {
+		if err := set("typeShortcodes", name, true); err != nil {
+			return nil, err
+		}
+	}
+	return chosen, nil
+}
+
+// page cuts one page out of all hits. A page beyond the end is the last one.
+func page(hits []guard.Hit, number, size int) catalogue.SearchFulltextOut {
+	pages := max(1, (len(hits)+size-1)/size)
+	number = min(number, pages)
+	from := (number - 1) * size
+	to := min(from+size, len(hits))
+	out := catalogue.SearchFulltextOut{
+		Data: []catalogue.SearchHit{}, Total: len(hits), Page: number, PageSize: size, PageCount: pages,
+		HasNextPage: number < pages, Showing: to - from, Truncated: number < pages,
+	}
+	for _, h := range hits[from:to] {
+		out.Data = append(out.Data, catalogue.SearchHit{
+			ID: h.ID, Type: h.Type, SubType: h.SubType, Notebook: h.Notebook.ID(), NotebookName: h.Notebook.Name(),
+			RootID: h.RootID, HPath: h.HPath, Content: h.Content, Truncated: h.Cut, Updated: h.Updated,
+		})
+	}
+	return out
+}
+
+// describe says how the query was understood, so that an empty answer can be
+// judged. It repeats nothing of the query itself.
+func describe(in catalogue.SearchFulltextIn, q guard.Query) string {
+	names := []string{"keyword", "query syntax", "SQL", "regular expression"}
+	parts := []string{names[q.Method]}
+	if q.Types != nil {
+		parts = append(parts, "among the chosen block types")
+	}
+	if in.Paths != nil {
+		parts = append(parts, "in the given paths")
+	} else {
+		parts = append(parts, "in all notebooks you may read")
+	}
+	if q.Inside != nil {
+		parts = append(parts, "inside "+in.ParentID)
+	}
+	if in.HasTags != nil {
+		parts = append(parts, map[bool]string{true: "with tags only", false: "without tags only"}[*in.HasTags])
+	}
+	return strings.Join(parts, ", ")
+}
+
+func or(v *int, standard int) int {
+	if v == nil {
+		return standard
+	}
+	return *v
+}

@@ -1,0 +1,117 @@
+package disclosure
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"siyuan-broker/contract/tools"
+)
+
+// HelpAction is the action every tool has besides its own. It never reaches
+// the home.
+const HelpAction = "help"
+
+// The parameters of the call itself. They stand beside an action's own
+// parameters in what an agent sends and never among them in the catalogue.
+const (
+	ActionParam  = "action"
+	TopicParam   = "topic"     // with HelpAction
+	RequestParam = "requestId" // of a write
+)
+
+// Enabled says whether the caller may use an action. It must be the same
+// function that admits calls.
+type Enabled func(*tools.Action) bool
+
+// Descriptor is a tool as tools/list shows it. Its JSON is the form of MCP.
+type Descriptor struct {
+	Name        string
+	Description string
+	InputSchema json.RawMessage // compact, root type object without combinators
+	ReadOnly    bool            // no enabled action changes notes
+	Destructive bool            // an enabled action needs a person's agreement
+}
+
+// MarshalJSON writes the descriptor as an MCP tool.
+func (d Descriptor) MarshalJSON() ([]byte, error) {
+	type annotations struct {
+		Destructive bool `json:"destructiveHint"`
+		Idempotent  bool `json:"idempotentHint"`
+		ReadOnly    bool `json:"readOnlyHint"`
+	}
+	return encode(struct {
+		Annotations annotations     `json:"annotations"`
+		Description string          `json:"description"`
+		InputSchema json.RawMessage `json:"inputSchema"`
+		Name        string          `json:"name"`
+	}{annotations{Destructive: d.Destructive, ReadOnly: d.ReadOnly}, d.Description, d.InputSchema, d.Name})
+}
+
+// Describe writes the descriptor of a tool for a caller. It reports false where
+// the caller may use none of its actions: such a tool is not listed.
+func Describe(tool *tools.Tool, enabled Enabled) (Descriptor, bool) {
+	actions := usable(tool, enabled)
+	if len(actions) == 0 {
+		return Descriptor{}, false
+	}
+	d := Descriptor{
+		Name:        tool.Name,
+		Description: description(tool, actions),
+		InputSchema: inputSchema(tool, actions),
+		ReadOnly:    true,
+	}
+	for _, a := range actions {
+		d.ReadOnly = d.ReadOnly && !a.Kind.Mutates()
+		d.Destructive = d.Destructive || a.Dangerous
+	}
+	return d, true
+}
+
+func usable(tool *tools.Tool, enabled Enabled) []*tools.Action {
+	var actions []*tools.Action
+	for _, a := range tool.Actions {
+		if enabled(a) {
+			actions = append(actions, a)
+		}
+	}
+	return actions
+}
+
+// description is the purpose, a line for every basic action, one line with the
+// names of the others, and what the tool's ids and paths mean.
+func description(tool *tools.Tool, actions []*tools.Action) string {
+	lines := []string{tool.Purpose}
+	var advanced []string
+	for _, a := range actions {
+		switch a.Tier {
+		case tools.Basic:
+			lines = append(lines, a.Signature()+star(a))
+		default:
+			advanced = append(advanced, a.Name+star(a))
+		}
+	}
+	if len(advanced) > 0 {
+		lines = append(lines, "See help for: "+strings.Join(advanced, ", "))
+	}
+	return strings.Join(append(lines, tool.Notes...), "\n")
+}
+
+func star(a *tools.Action) string {
+	if a.Dangerous {
+		return "*"
+	}
+	return ""
+}
+
+// encode is json.Marshal without the escaping that only matters inside HTML.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode descriptor: %w", err)
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}

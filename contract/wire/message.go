@@ -1,0 +1,85 @@
+package wire
+
+import "siyuan-broker/contract"
+
+// Call is the header of a CALL frame; the body is the raw arguments, an object.
+type Call struct {
+	ID          uint64          `json:"id"`                     // counts up per stream
+	Server      string          `json:"server,omitempty"`       // absent: siyuan
+	Method      string          `json:"method,omitempty"`       // absent: tools/call
+	TimeLeftMS  int64           `json:"time_left_ms,omitempty"` // absent: the connector's own maximum
+	Trace       string          `json:"trace,omitempty"`        // W3C traceparent
+	Tool        string          `json:"tool,omitempty"`
+	Action      string          `json:"action,omitempty"`
+	RequestID   string          `json:"request_id,omitempty"`
+	Grant       *contract.Grant `json:"grant,omitempty"`
+	GrantDigest string          `json:"grant_digest,omitempty"` // instead of grant, once that was sent
+}
+
+// CallOf splits a call into header and body. The time left is the caller's to
+// fill in.
+func CallOf(id uint64, c contract.Call) (Call, []byte) {
+	h := Call{ID: id, Trace: c.Trace, Tool: c.Tool, Action: c.Action, RequestID: c.RequestID, Grant: c.Grant}
+	if c.Server != contract.DefaultServer {
+		h.Server = c.Server
+	}
+	if c.Method != contract.MethodCall {
+		h.Method = c.Method
+	}
+	return h, c.Args
+}
+
+// Contract joins header and body again; the defaults are spelled out.
+func (h Call) Contract(body []byte) contract.Call {
+	c := contract.Call{Server: h.Server, Method: h.Method, Tool: h.Tool, Action: h.Action,
+		RequestID: h.RequestID, Trace: h.Trace, Grant: h.Grant, Args: body}
+	if c.Server == "" {
+		c.Server = contract.DefaultServer
+	}
+	if c.Method == "" {
+		c.Method = contract.MethodCall
+	}
+	return c
+}
+
+// Progress is the header of a PROGRESS frame.
+type Progress struct {
+	ID uint64 `json:"id"`
+	contract.Progress
+}
+
+// Result is the header of a RESULT frame; the body is the action's output.
+type Result struct {
+	ID    uint64         `json:"id"`
+	Stats contract.Stats `json:"stats"`
+}
+
+// Error is the header of an ERROR frame, which ends a call like RESULT does.
+type Error struct {
+	ID    uint64          `json:"id"`
+	Error *contract.Error `json:"error"`
+	Stats contract.Stats  `json:"stats"`
+}
+
+// Cancel is the header of a CANCEL frame.
+type Cancel struct {
+	ID uint64 `json:"id"`
+}
+
+// GrantUnknown is the header of a GRANT_UNKNOWN frame. The call was not
+// started; the broker sends it again on the same stream with the full grant.
+type GrantUnknown struct {
+	ID     uint64 `json:"id"`
+	Digest string `json:"digest"`
+}
+
+// Ping is the header of PING and PONG; a PONG repeats the number.
+type Ping struct {
+	N uint64 `json:"n"`
+}
+
+// Drain is the header of a DRAIN frame: connect again, anywhere, then let this
+// session end.
+type Drain struct {
+	WithinMS int64 `json:"within_ms"` // the broker closes the session after that
+}

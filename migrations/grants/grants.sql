@@ -1,0 +1,30 @@
+-- Who may do what. Everything is taken away first, so that this file is the whole
+-- truth whatever an earlier version granted.
+do $$
+declare
+    service  text := current_setting('siyuan.service');
+    recorder text := current_setting('siyuan.recorder');
+begin
+    execute format('revoke all on all tables in schema public from public, %I, %I', service, recorder);
+    execute format('revoke all on all sequences in schema public from public, %I, %I', service, recorder);
+    execute format('revoke all on all functions in schema public from public, %I, %I', service, recorder);
+    execute format('grant usage on schema public to %I, %I', service, recorder);
+
+    -- Partitions of calls are not named here: nobody reaches them but through calls.
+    execute format('grant select, insert, update, delete on
+        users, memberships, teams, team_members,
+        instances, notebooks, connectors, agents,
+        toggles, consents, notebook_levels, switches, shares,
+        signing_keys, installation_settings to %I', service);
+    execute format('grant select, insert, update on tenants to %I', service);
+    execute format('grant select on calls to %I', service);
+    execute format('grant select, insert on audit, revocations to %I', service);
+    execute format('grant usage on sequence revocations_seq to %I', service);
+    execute format('grant execute on function
+        current_tenant(), current_person(), tenant_directory(uuid, integer), raise_policy_version(uuid),
+        policy_row_changed(), policy_tenant_changed(), policy_version_raised(), keep_an_owner(), number_revocation(),
+        make_call_partitions(date, integer), drop_call_partitions(date),
+        revocation_feed(bigint, integer), purge_revocations() to %I', service);
+
+    execute format('grant insert on calls to %I', recorder);
+end $$;

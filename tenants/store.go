@@ -1,0 +1,189 @@
+package tenants
+
+import (
+	"context"
+	"time"
+
+	"siyuan-broker/contract"
+)
+
+// Store keeps the domain. Its own methods are those that run before a tenant is
+// known, that concern the whole installation, or that a hot path needs in one
+// round trip; everything else happens inside In.
+//
+// All methods may return an error of the connection, which callers treat as the
+// store being away. Other errors are named at each method.
+type Store interface {
+	// In runs fn in one transaction that sees and changes this tenant only. It
+	// commits when fn returns nil. A tenant that does not exist is simply empty.
+	In(ctx context.Context, tenant ID, fn func(Tx) error) error
+
+	// CreateTenant makes a tenant with its first owner. ErrNotFound when the
+	// user does not exist.
+	CreateTenant(ctx context.Context, name string, owner ID) (Tenant, error)
+	// Tenants lists the installation's tenants after an id, in the order of their
+	// ids, at most limit. It is for operators: nothing that serves an agent or a
+	// member may call it.
+	Tenants(ctx context.Context, after ID, limit int) ([]Tenant, error)
+
+	// CreateUser adds a person; ID and CreatedAt are set by the store.
+	// ErrConflict when the address is taken, ErrInvalid when it is none.
+	CreateUser(ctx context.Context, u User) (User, error)
+	// User and UserByEmail and UserByOIDC return ErrNotFound.
+	User(ctx context.Context, id ID) (User, error)
+	UserByEmail(ctx context.Context, email string) (User, error)
+	UserByOIDC(ctx context.Context, issuer, subject string) (User, error)
+	// UpdateUser returns ErrNotFound or ErrConflict.
+	UpdateUser(ctx context.Context, id ID, up UserUpdate) (User, error)
+	// MembershipsOf lists the tenants a person belongs to, by name.
+	MembershipsOf(ctx context.Context, user ID) ([]Membership, error)
+
+	// LoadSnapshot reads all that admission needs in one round trip.
+	// ErrNotFound when the tenant has no such agent.
+	LoadSnapshot(ctx context.Context, tenant, agent ID) (*Snapshot, error)
+
+	// ConnectorByFingerprint finds the connector that a key belongs to, before
+	// its tenant is known. ErrNotFound; a revoked one is returned as such.
+	ConnectorByFingerprint(ctx context.Context, fingerprint string) (Connector, error)
+	// NextEpoch makes a connector the active one of its instance and returns its
+	// epoch, greater than any before. ErrRevoked when it, its instance or its
+	// tenant is not in force; ErrNotFound.
+	NextEpoch(ctx context.Context, tenant, connector ID) (int64, error)
+	// MarkSeen notes that a connector is alive. It does not touch the policy
+	// version.
+	MarkSeen(ctx context.Context, tenant, connector ID, at time.Time, address, version string) error
+	// TouchAgent notes when an agent was last used, to the minute.
+	TouchAgent(ctx context.Context, tenant, agent ID, at time.Time) error
+
+	// Revocations lists the installation's revocations after a sequence number,
+	// oldest first, at most limit; from 0 it gives all that still matter.
+	Revocations(ctx context.Context, after int64, limit int) ([]Revocation, error)
+
+	// SigningKeys returns every key with its private part opened; ErrSealed.
+	SigningKeys(ctx context.Context) ([]SigningKey, error)
+	// PutSigningKey stores a new key sealed; ErrConflict when the kid exists.
+	PutSigningKey(ctx context.Context, k SigningKey) error
+	// RetireSigningKey sets when a key stops signing and verifying; ErrNotFound.
+	RetireSigningKey(ctx context.Context, kid string, retires, expires time.Time) error
+	// DeleteSigningKey removes a key; ErrNotFound.
+	DeleteSigningKey(ctx context.Context, kid string) error
+
+	// Setting and SetSetting read and write one JSON value of the installation;
+	// ErrNotFound when it was never set.
+	Setting(ctx context.Context, key string, into any) error
+	SetSetting(ctx context.Context, key string, value any) error
+
+	// CopyCalls writes a batch of call records with the recorder's role. The
+	// batch is written whole or not at all.
+	CopyCalls(ctx context.Context, calls []Call) error
+
+	// Listen pushes events to fn until ctx ends, reconnecting for ever; it
+	// returns ctx.Err(). fn is never called concurrently.
+	Listen(ctx context.Context, fn func(Event)) error
+	// Ping reports whether the store answers.
+	Ping(ctx context.Context) error
+}
+
+// Tx is one tenant's view of the store within a transaction. Where a method
+// names an object of the tenant that does not exist it returns ErrNotFound;
+// where a name is taken, ErrConflict; where a value is not allowed, ErrInvalid.
+type Tx interface {
+	TenantTx
+	InstanceTx
+	AgentTx
+	RuleTx
+	RecordTx
+}
+
+// TenantTx is the part of Tx about the tenant, its people and teams.
+type TenantTx interface {
+	Tenant(ctx context.Context) (Tenant, error)
+	// UpdateTenant revokes the whole tenant when it suspends or closes it.
+	// Leaving Closed is ErrInvalid.
+	UpdateTenant(ctx context.Context, up TenantUpdate) (Tenant, error)
+
+	Members(ctx context.Context) ([]Membership, error)
+	Member(ctx context.Context, user ID) (Membership, error)
+	AddMember(ctx context.Context, user ID, role Role) error
+	// SetRole returns ErrLastOwner rather than leave the tenant without one.
+	SetRole(ctx context.Context, user ID, role Role) error
+	// RemoveMember ends a membership with its teams, shares and agents, and
+	// revokes them. ErrLastOwner as above.
+	RemoveMember(ctx context.Context, user ID) error
+
+	Teams(ctx context.Context) ([]Team, error)
+	CreateTeam(ctx context.Context, name string) (Team, error)
+	RenameTeam(ctx context.Context, team ID, name string) error
+	DeleteTeam(ctx context.Context, team ID) error
+	AddTeamMember(ctx context.Context, team, user ID) error
+	RemoveTeamMember(ctx context.Context, team, user ID) error
+}
+
+// InstanceTx is the part of Tx about workspaces and the connectors that serve
+// them.
+type InstanceTx interface {
+	Instances(ctx context.Context) ([]Instance, error)
+	Instance(ctx context.Context, instance ID) (Instance, error)
+	// CreateInstance uses in.ID, or makes one when it is zero.
+	CreateInstance(ctx context.Context, in Instance) (Instance, error)
+	// UpdateInstance revokes the instance when it disables it.
+	UpdateInstance(ctx context.Context, instance ID, up InstanceUpdate) (Instance, error)
+
+	Notebooks(ctx context.Context, instance ID) ([]Notebook, error)
+	// ReplaceNotebooks takes the connector's list as the whole truth. Levels and
+	// shares of notebooks that went away stay, for when they come back.
+	ReplaceNotebooks(ctx context.Context, instance ID, list []Notebook) error
+
+	Connectors(ctx context.Context, instance ID) ([]Connector, error) // uuid.Nil: of all instances
+	Connector(ctx context.Context, connector ID) (Connector, error)
+	// RegisterConnector stores c with its fingerprint. ErrConflict when the key
+	// is known in the installation; ErrInvalid when it is no Ed25519 key.
+	RegisterConnector(ctx context.Context, c Connector) (Connector, error)
+	SetPolicyEffect(ctx context.Context, connector ID, effect contract.PolicyEffect) error
+	RevokeConnector(ctx context.Context, connector ID) error
+}
+
+// AgentTx is the part of Tx about agents and revocation.
+type AgentTx interface {
+	Agents(ctx context.Context, f AgentFilter) ([]Agent, error)
+	Agent(ctx context.Context, agent ID) (Agent, error)
+	// CreateAgent uses a.ID, or makes one when it is zero. ErrNotFound when the
+	// member or the instance does not exist.
+	CreateAgent(ctx context.Context, a Agent) (Agent, error)
+	UpdateAgent(ctx context.Context, agent ID, up AgentUpdate) (Agent, error)
+	// RevokeAgent is final; revoking twice changes nothing.
+	RevokeAgent(ctx context.Context, agent ID) error
+	// RevokeToken revokes one access token by its jti until it expires.
+	RevokeToken(ctx context.Context, jti string, expires time.Time) error
+}
+
+// RuleTx is the part of Tx about what may be done where.
+type RuleTx interface {
+	Toggles(ctx context.Context, instance ID) ([]Toggle, error)
+	SetToggle(ctx context.Context, instance ID, t Toggle) error
+	ClearToggle(ctx context.Context, instance ID, tool, action string) error // back to the catalogue's default
+
+	Consents(ctx context.Context, instance ID) ([]Consent, error)
+	SetConsent(ctx context.Context, instance ID, c Consent) error
+
+	Levels(ctx context.Context, instance ID) (map[string]contract.Level, error)
+	SetLevel(ctx context.Context, instance ID, notebook string, level contract.Level) error
+	ClearLevel(ctx context.Context, instance ID, notebook string) error // back to the instance's default
+
+	Switches(ctx context.Context, instance ID) ([]contract.Switch, error) // those switched on
+	SetSwitch(ctx context.Context, instance ID, s contract.Switch, on bool) error
+
+	Shares(ctx context.Context, f ShareFilter) ([]Share, error)
+	// Share gives or changes a share: the same notebook and receiver keep one
+	// share with the newest level.
+	Share(ctx context.Context, s Share) (Share, error)
+	Unshare(ctx context.Context, share ID) error
+}
+
+// RecordTx is the part of Tx about what happened.
+type RecordTx interface {
+	Calls(ctx context.Context, f CallFilter) ([]Call, error)
+	// Audit adds an entry; ID and At are set by the store when zero.
+	Audit(ctx context.Context, e AuditEntry) error
+	AuditLog(ctx context.Context, before time.Time, limit int) ([]AuditEntry, error)
+}
