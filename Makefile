@@ -3,7 +3,11 @@
 GO ?= go
 UP_FLAGS ?=
 
-.PHONY: up test build lint test-siyuan bench payload soak
+# How released programs are built. Checks and end-to-end tests use the same, so
+# that the build cache serves all of them.
+RELEASE = CGO_ENABLED=0 GOFLAGS=-trimpath
+
+.PHONY: up test build lint test-siyuan bench payload
 
 ## up: start everything on this machine (UP_FLAGS="--url http://127.0.0.1:6806 --allow rw")
 up:
@@ -18,9 +22,24 @@ test:
 
 lint:
 	@fmt=$$(gofmt -l .); if [ -n "$$fmt" ]; then echo "gofmt would change:"; echo "$$fmt"; exit 1; fi
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	$(RELEASE) $(GO) vet ./...
+	$(RELEASE) $(GO) tool staticcheck ./...
 
 ## build: both programs, static, into ./bin
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/ ./cmd/siyuan-broker ./cmd/siyuan-connector
+	$(RELEASE) $(GO) build -ldflags "-s -w" -o bin/ ./cmd/siyuan-broker ./cmd/siyuan-connector
+
+## test-siyuan: the same work in a real SiYuan (SIYUAN_API_URL, SIYUAN_TOKEN); it makes notebooks of its own and removes them
+test-siyuan:
+	@if [ -z "$(SIYUAN_API_URL)" ] || [ -z "$(SIYUAN_TOKEN)" ]; then echo "usage: make test-siyuan SIYUAN_API_URL=http://127.0.0.1:6806 SIYUAN_TOKEN=..."; exit 2; fi
+	@.ci/deps test
+	SIYUAN_API_URL="$(SIYUAN_API_URL)" SIYUAN_TOKEN="$(SIYUAN_TOKEN)" $(GO) test -count=1 -p 1 -run Live ./...
+
+## bench: a whole call against the echo floor of the same run
+bench:
+	@.ci/deps test
+	$(GO) test ./cmd/internal/integration -run xxx -bench Call -benchtime 3s
+
+## payload: what an agent reads before its first call, in characters
+payload:
+	@$(GO) run ./cmd/siyuan-broker payload

@@ -324,3 +324,10 @@ func (b *Broker) tunnelEndpoint(base string) wire.Endpoint {
 	}
 	return e
 }
+
+// Reported says whether an instance's home is connected and what it said about
+// its SiYuan and its policy is known to admission.
+func (b *Broker) Reported(tenant, instance tenants.ID) bool {
+	s, ok := b.tunnel.Hub().Session(tenant.String(), instance.String())
+	return ok && s.Reported
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"time"
 
@@ -53,6 +54,7 @@ type session struct {
 	retired  bool  // takes no new calls and ends when it has none
 	calls    int
 	status   contract.HomeStatus
+	storing  bool // the latest status is not in the Directory yet, and somebody is at it
 	reported bool
 	rtt      time.Duration
 	ping     pinger
@@ -172,15 +174,54 @@ func (n *session) takeStatus(body []byte) error {
 		return err
 	}
 	n.mu.Lock()
-	n.status, n.reported = st, true
+	n.status = st
+	storing := n.storing
+	n.storing = true
 	n.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Timing.Directory)
-	defer cancel()
-	if err := n.cfg.Directory.Status(ctx, n.rec.Tenant, n.rec.Instance, n.rec.ID, st); err != nil {
-		n.log.Warn("store status", "error", err)
+	if !storing && !n.storeStatus() {
+		n.task(n.keepStoring)
 	}
-	n.cfg.Events(Event{StatusChanged, n.info()})
 	return nil
+}
+
+// storeStatus stores the latest status, and only then calls it reported: who
+// sees it reported finds it in the Directory too. It returns false when the
+// Directory did not take it.
+func (n *session) storeStatus() bool {
+	for {
+		st := n.info().Status
+		ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Timing.Directory)
+		err := n.cfg.Directory.Status(ctx, n.rec.Tenant, n.rec.Instance, n.rec.ID, st)
+		cancel()
+		if err != nil {
+			n.log.Warn("store status", "error", err)
+			return false
+		}
+		n.mu.Lock()
+		newer := !reflect.DeepEqual(st, n.status)
+		n.reported, n.storing = true, newer
+		n.mu.Unlock()
+		n.cfg.Events(Event{StatusChanged, n.info()})
+		if !newer {
+			return true
+		}
+	}
+}
+
+// keepStoring tries again until the Directory is back or the session ends.
+func (n *session) keepStoring() {
+	for {
+		timer := time.NewTimer(n.cfg.Timing.Directory)
+		select {
+		case <-n.mux.CloseChan():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if n.storeStatus() {
+			return
+		}
+	}
 }
 
 // send puts a frame without body on the control stream.

@@ -24,14 +24,17 @@ import (
 // eras are the protocol versions an agent may speak; "" is the SDK's newest.
 var eras = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"}
 
-// program is siyuan-broker, built once for all tests of the package.
+// program is siyuan-broker, built once for all tests of the package, with
+// siyuan-connector beside it.
 var program = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "siyuan-broker-e2e-")
 	if err != nil {
 		return "", err
 	}
 	bin := filepath.Join(dir, "siyuan-broker")
-	out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput()
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir, ".", "../siyuan-connector") // as the Dockerfiles build them
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
@@ -144,12 +147,20 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 // agent is an MCP client of one era.
 func (h *home) agent(t *testing.T, era string) *mcp.ClientSession {
 	t.Helper()
-	client := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, nil)
-	s, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
-		Endpoint: h.MCPURL, HTTPClient: &http.Client{Transport: bearer{h.AgentToken}},
-	}, &mcp.ClientSessionOptions{ProtocolVersion: era})
+	return (&client{url: h.MCPURL, token: h.AgentToken, era: era}).connect(t)
+}
+
+// client says how to connect an MCP client.
+type client struct{ url, token, era string }
+
+func (h *client) connect(t *testing.T) *mcp.ClientSession {
+	t.Helper()
+	c := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, nil)
+	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{
+		Endpoint: h.url, HTTPClient: &http.Client{Transport: bearer{h.token}},
+	}, &mcp.ClientSessionOptions{ProtocolVersion: h.era})
 	if err != nil {
-		t.Fatalf("connect at %s: %v", era, err)
+		t.Fatalf("connect at %s: %v", h.era, err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	return s

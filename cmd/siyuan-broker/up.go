@@ -141,7 +141,7 @@ func runUp(ctx context.Context, a *app, f upFlags, out, errOut io.Writer) (err e
 		defer close(homeDone)
 		return home.Run(ctx)
 	})
-	state := awaitHome(ctx, home)
+	state := awaitHome(ctx, home, func() bool { return b.Reported(h.tenantID, h.instanceID) })
 	line := upLine{MCPURL: c.Resource(), AgentToken: token, ConsoleURL: c.PublicURLs[0] + "/", SiYuan: h.name(), Data: c.Data}
 	if ctx.Err() == nil {
 		if err := announce(out, f, line, h, state); err != nil {
@@ -191,14 +191,14 @@ func keep(name string, make func() string) (string, error) {
 	return s, os.WriteFile(name, []byte(s), 0o600)
 }
 
-// awaitHome waits until SiYuan was looked at and the tunnel stands.
-func awaitHome(ctx context.Context, c *connector.Connector) contract.HomeState {
+// awaitHome waits until SiYuan was looked at and the broker knows about it.
+func awaitHome(ctx context.Context, c *connector.Connector, reported func() bool) contract.HomeState {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if s := c.Home(); c.Connected() && s.State == contract.HomeReady {
+		if s := c.Home(); s.State == contract.HomeReady && reported() {
 			return s.State
 		}
 		select {

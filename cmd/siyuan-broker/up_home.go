@@ -35,6 +35,8 @@ type upHome struct {
 	level      contract.Level
 	data       string // the connector's data folder
 	shared     string // the folder with the tenant's ids
+
+	tenantID, instanceID tenants.ID // set by enrol
 }
 
 func homeOf(f upFlags, level contract.Level, data string, errOut io.Writer) (*upHome, error) {
@@ -112,6 +114,7 @@ func (h *upHome) enrol(ctx context.Context, c broker.Config, db *broker.Database
 	if h.sample {
 		instance = state.Sample
 	}
+	h.tenantID, h.instanceID = state.Tenant, instance
 	err = db.In(ctx, state.Tenant, func(tx tenants.Tx) error {
 		if _, err := tx.UpdateInstance(ctx, instance, tenants.InstanceUpdate{DefaultLevel: &h.level}); err != nil {
 			return err

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 
 // world is one broker on a database of its own.
 type world struct {
-	t   *testing.T
+	t   testing.TB
 	url string
 	db  *broker.Database
 	b   *broker.Broker
@@ -70,7 +70,7 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	db := pgtest.New(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -147,7 +147,7 @@ func (x *tenant) change(fn func(tx tenants.Tx) error) {
 	must(x.w.t, x.w.db.In(x.w.t.Context(), x.id, fn))
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -238,12 +238,12 @@ func (c *counting) Read(p []byte) (int, error) {
 }
 
 // eventually polls until ok or ten seconds have passed.
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	within(t, 10*time.Second, what, ok)
 }
 
-func within(t *testing.T, d time.Duration, what string, ok func() bool) {
+func within(t testing.TB, d time.Duration, what string, ok func() bool) {
 	t.Helper()
 	limit := time.After(d)
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -314,7 +314,7 @@ func call(ctx context.Context, s *mcp.ClientSession, tool string, args map[strin
 }
 
 // into calls and decodes, and fails the test where the call fails.
-func into[T any](t *testing.T, s *mcp.ClientSession, tool string, args map[string]any) T {
+func into[T any](t testing.TB, s *mcp.ClientSession, tool string, args map[string]any) T {
 	t.Helper()
 	var v T
 	a := call(t.Context(), s, tool, args)

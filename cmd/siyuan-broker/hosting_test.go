@@ -1,0 +1,229 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"siyuan-broker/connector/siyuan/samplekernel"
+	"siyuan-broker/tenants/postgres/pglocal"
+)
+
+// hosting is the environment of somebody who hosts a broker.
+type hosting struct {
+	t                 *testing.T
+	broker, connector string   // programs
+	env               []string // of the broker's commands
+	homeEnv           []string // of the connector's
+	url               string
+}
+
+func newHosting(t *testing.T) *hosting {
+	t.Helper()
+	bin, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, listen := dataDir(t), freeAddr(t)
+	pg, err := pglocal.Start(t.Context(), pglocal.Options{DataDir: filepath.Join(data, "pg"), Logger: slog.New(slog.DiscardHandler), Disposable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pg.Stop(context.Background()) })
+	dsn := func(role, database string) string { // with a password, as a real server wants it
+		u, err := url.Parse(pg.DSN(role, database))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User = url.UserPassword(role, "secret-"+role)
+		return u.String()
+	}
+	kernel, err := samplekernel.New(samplekernel.Options{Token: "kernel-token", Sample: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = kernel.Close() })
+	siyuan := httptest.NewServer(kernel.Handler())
+	t.Cleanup(siyuan.Close)
+
+	h := &hosting{t: t, broker: bin, connector: filepath.Join(filepath.Dir(bin), "siyuan-connector"), url: "http://" + listen}
+	base := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + data, "TMPDIR=" + os.TempDir()}
+	h.env = append(base,
+		"BROKER_LISTEN="+listen, "BROKER_DATA="+filepath.Join(data, "broker"),
+		"BROKER_MASTER_KEY=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+		"DATABASE_URL="+dsn("siyuan_service", "siyuan"), "DATABASE_RECORDER_URL="+dsn("siyuan_recorder", "siyuan"),
+		"DATABASE_DIRECT_URL="+dsn("siyuan_owner", "siyuan"), "DATABASE_ADMIN_URL="+pg.DSN(pglocal.Superuser, "postgres"))
+	h.homeEnv = append(base[:len(base):len(base)], "CONNECTOR_DATA="+filepath.Join(data, "home"), "CONNECTOR_BROKER="+h.url,
+		"SIYUAN_API_URL="+siyuan.URL, "SIYUAN_TOKEN=kernel-token")
+	return h
+}
+
+// run runs one command and returns what it prints.
+func (h *hosting) run(program string, env []string, args ...string) string {
+	h.t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Env = env
+	var errOut bytes.Buffer
+	cmd.Stderr = &errOut
+	out, err := cmd.Output()
+	if err != nil {
+		h.t.Fatalf("%v: %v\n%s%s", args, err, out, &errOut)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (h *hosting) json(args ...string) map[string]string {
+	h.t.Helper()
+	var v map[string]string
+	out := h.run(h.broker, h.env, args...)
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		h.t.Fatalf("%v printed %q", args, out)
+	}
+	return v
+}
+
+// start starts a command that stays, and ends it with the test.
+func (h *hosting) start(program string, env []string, args ...string) *exec.Cmd {
+	h.t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Env = env
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			_ = cmd.Wait()
+		}
+		if h.t.Failed() {
+			h.t.Logf("%v:\n%s", args, &log)
+		}
+	})
+	return cmd
+}
+
+func (h *hosting) await(what string, ok func() bool) {
+	h.t.Helper()
+	limit := time.After(20 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-limit:
+			h.t.Fatalf("not within 20 s: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// TestHostingAsTheREADMESays does what somebody does who hosts a broker for
+// others, with the programs as they are released.
+func TestHostingAsTheREADMESays(t *testing.T) {
+	t.Parallel()
+	h := newHosting(t)
+	if out := h.run(h.broker, h.env, "migrate"); !strings.HasPrefix(out, "schema version ") {
+		t.Errorf("migrate printed %q", out)
+	}
+	h.run(h.broker, h.env, "migrate") // again changes nothing
+	h.start(h.broker, h.env, "serve")
+	h.await("the broker is ready", func() bool {
+		cmd := exec.Command(h.broker, "health")
+		cmd.Env = h.env
+		return cmd.Run() == nil
+	})
+
+	made := h.json("tenant", "create", "--name", "Home", "--email", "you@example.org")
+	key := h.run(h.connector, h.homeEnv, "key")
+	if again := h.run(h.connector, h.homeEnv, "key"); again != key {
+		t.Errorf("the key changed from %s to %s", key, again)
+	}
+	ids := []string{"--tenant", made["tenant"], "--instance", made["instance"]}
+	added := h.json(append([]string{"connector", "add", "--key", key}, ids...)...)
+	agent := h.json(append([]string{"token", "create", "--name", "laptop", "--level", "rw"}, ids...)...)
+	home := h.start(h.connector, h.homeEnv, "run")
+	h.await("the connector is healthy", func() bool {
+		cmd := exec.Command(h.connector, "status", "--check")
+		cmd.Env = h.homeEnv
+		return cmd.Run() == nil
+	})
+
+	a := (&client{url: agent["mcp_url"], token: agent["token"]}).connect(t)
+	var list struct{ Notebooks []notebook }
+	call(t, a, "notebook", map[string]any{"action": "list"}, &list)
+	if len(list.Notebooks) == 0 {
+		t.Fatal("no notebooks")
+	}
+	for _, n := range list.Notebooks {
+		if n.Level != "r" {
+			t.Errorf("without a policy file %s has level %s, want r", n.Name, n.Level)
+		}
+	}
+	var shown []struct{ Notebooks []struct{ Name string } }
+	if err := json.Unmarshal([]byte(h.run(h.broker, h.env, "tenant", "show", "--tenant", made["tenant"])), &shown); err != nil || len(shown) != 1 {
+		t.Fatalf("tenant show: %v, %+v", err, shown)
+	}
+	if len(shown[0].Notebooks) != len(list.Notebooks) {
+		t.Errorf("the operator sees %d notebooks, the agent %d", len(shown[0].Notebooks), len(list.Notebooks))
+	}
+
+	h.run(h.broker, h.env, "token", "revoke", "--tenant", made["tenant"], "--agent", agent["agent"])
+	h.await("the token is refused", func() bool {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, agent["mcp_url"], strings.NewReader(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+agent["token"])
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusUnauthorized
+	})
+	h.run(h.broker, h.env, "connector", "revoke", "--tenant", made["tenant"], "--connector", added["connector"])
+	_ = home.Wait()
+	if code := home.ProcessState.ExitCode(); code != 77 {
+		t.Errorf("the revoked connector ended with exit code %d, want 77", code)
+	}
+}
+
+func TestWrongSettingsAreNamedAndExitWith78(t *testing.T) {
+	t.Parallel()
+	bin, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		env  []string
+		args []string
+		want string
+	}{
+		"unknown variable":       {[]string{"BROKER_LISTE=x"}, []string{"serve"}, "did you mean BROKER_LISTEN?"},
+		"public without TLS":     {[]string{"BROKER_LISTEN=0.0.0.0:1"}, []string{"serve"}, "tokens would travel in the clear"},
+		"up without a token":     {nil, []string{"up", "--url", "http://127.0.0.1:1"}, "SIYUAN_TOKEN"},
+		"database without owner": {[]string{"DATABASE_URL=postgres://a@b/c", "DATABASE_RECORDER_URL=postgres://a@b/c", "BROKER_MASTER_KEY=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}, []string{"migrate"}, "DATABASE_DIRECT_URL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(bin, c.args...)
+			cmd.Env = append(c.env, "HOME="+t.TempDir())
+			out, _ := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != 78 || !strings.Contains(string(out), c.want) {
+				t.Errorf("exit code %d, %s; want 78 and %q", code, out, c.want)
+			}
+		})
+	}
+}
