@@ -30,6 +30,7 @@ type Connector struct {
 	log    *slog.Logger
 	key    ed25519.PrivateKey
 	kernel *siyuan.Client
+	guard  *guard.Guard
 	policy *policy.Policy
 	home   *home.Home
 	tunnel *tunnel.Client
@@ -58,8 +59,8 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 		return nil, err
 	}
 	c.home.Watch(c.kernel)
-	g := guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Logger: log})
-	executor, err := tools.New(tools.Config{Guard: g, Policy: c.policy, Catalogue: catalogue.New(), Logger: log}, handlers.All()...)
+	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Logger: log})
+	executor, err := tools.New(tools.Config{Guard: c.guard, Policy: c.policy, Catalogue: catalogue.New(), Logger: log}, handlers.All()...)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +96,9 @@ func (c *Connector) Run(ctx context.Context) error {
 	cancel()
 	work.Wait()
 	c.kernel.Close()
+	if err := c.guard.Close(); err != nil {
+		c.log.Warn("the judge of SQL did not close", "error", err)
+	}
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}

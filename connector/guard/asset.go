@@ -42,7 +42,7 @@ func (s *Session) Asset(ctx context.Context, file string, need contract.Level) (
 	if !ok {
 		return Asset{}, missing
 	}
-	found, err := s.g.r.SQL(ctx, "SELECT DISTINCT box FROM assets WHERE path = "+quoteSQL(clean)+" LIMIT 10000")
+	found, err := s.g.sql(ctx, "SELECT DISTINCT box FROM assets WHERE path = "+quoteSQL(clean)+" LIMIT 10000")
 	if err != nil {
 		return Asset{}, err
 	}

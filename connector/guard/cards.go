@@ -75,9 +75,9 @@ func (s *Session) Cards(ctx context.Context, deck string, limit int) ([]Row, err
 		if !siyuan.ID(deck).Valid() {
 			return nil, notFound("deck", siyuan.ID(deck))
 		}
-		condition = " AND value LIKE " + like(deck) + ` ESCAPE '\'`
+		condition = " AND " + contains("value", deck)
 	}
-	found, err := s.g.r.SQL(ctx, fmt.Sprintf("SELECT block_id FROM attributes WHERE name = 'custom-riff-decks' AND box IN (%s)%s ORDER BY block_id LIMIT %d", s.boxes(), condition, limit))
+	found, err := s.g.sql(ctx, fmt.Sprintf("SELECT block_id FROM attributes WHERE name = 'custom-riff-decks' AND box IN (%s)%s ORDER BY block_id LIMIT %d", s.boxes(), condition, limit))
 	if err != nil {
 		return nil, err
 	}

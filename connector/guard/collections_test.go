@@ -50,7 +50,7 @@ func TestCollectionsCountNothingHidden(t *testing.T) {
 	if got := ids(links, func(b guard.Backlink) string { return b.ID }); err != nil || !strings.Contains(got, "block47") || strings.Contains(got, "block40") {
 		t.Errorf("backlinks of the document: %s, err %v", got, err)
 	}
-	mentions, err := s.Mentions(ctx, intro, 10)
+	mentions, _, err := s.Mentions(ctx, intro)
 	if got := ids(mentions, rowID); err != nil || got != "20240102110072-block48" {
 		t.Errorf("mentions: %s, err %v", got, err)
 	}
@@ -106,7 +106,7 @@ func TestOutlineAndBreadcrumbShowTitles(t *testing.T) {
 		t.Errorf("outline %+v, err %v", outline, err)
 	}
 	crumbs, err := s.Breadcrumb(ctx, block(t, s, guardtest.Intro, contract.Read))
-	if got := fmt.Sprint(crumbs); err != nil || got != "[{"+guardtest.Alpha+" d Work/Projects/Alpha} {"+guardtest.Heading+" h Alpha goals} {"+guardtest.Intro+" p }]" {
+	if got := fmt.Sprint(crumbs); err != nil || got != "[{"+guardtest.Alpha+" d Work/Projects/Alpha } {"+guardtest.Heading+" h Alpha goals h1} {"+guardtest.Intro+" p  }]" {
 		t.Errorf("breadcrumb %s, err %v", got, err)
 	}
 }
@@ -122,15 +122,15 @@ func TestHeadingsShowNoHiddenTitle(t *testing.T) {
 		t.Fatal(err)
 	}
 	outline, err := s.Outline(ctx, d)
-	if err != nil || len(outline) != 1 || outline[0].Title != "About [unavailable]" {
+	if err != nil || len(outline) != 1 || outline[0].Title != "About [not available]" {
 		t.Errorf("outline %+v, err %v", outline, err)
 	}
 	crumbs, err := s.Breadcrumb(ctx, block(t, s, "20240102110091-block5b", contract.Read))
-	if err != nil || crumbs[1].Name != "About [unavailable]" {
+	if err != nil || crumbs[1].Name != "About [not available]" {
 		t.Errorf("breadcrumb %+v, err %v", crumbs, err)
 	}
 	children, err := s.Children(ctx, d.Block())
-	if err != nil || children[0].Title != "About [unavailable]" {
+	if err != nil || children[0].Title != "About [not available]" {
 		t.Errorf("children %+v, err %v", children, err)
 	}
 }
@@ -143,7 +143,7 @@ func TestExportLeavesOutWhatComesFromElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := s.Export(context.Background(), d)
-	want := "# Alpha goals\n\nAlpha ships a **small** tool. #urgent#\n\n- Collect notes\n\n  - from mail\n- Sort them\n\nSee [unavailable], my words, alpha-intro and Entry.\n"
+	want := "# Alpha goals\n\nAlpha ships a **small** tool. #urgent#\n\n- Collect notes\n\n  - from mail\n- Sort them\n\nSee [not available], my words, alpha-intro and Entry.\n"
 	if err != nil || text != want {
 		t.Errorf("export\n%q\nwant\n%q\nerr %v", text, want, err)
 	}

@@ -18,7 +18,10 @@
 // ((id "text")) stays, because its author wrote it. A dynamic anchor
 // ((id 'text')), which the kernel fills with the target's title, is shown as
 // [Placeholder] for every unreadable target, and put back from the stored block
-// when the text is written.
+// when the text is written. So is the anchor of a readable target whose own text
+// quotes such a title: anchors quote anchors. What databases write into the
+// attributes of their rows is not shown while anything is hidden from the caller,
+// and index text around embeds and databases is never used.
 //
 // The package knows nothing of MCP, tunnels, tenants or policy files: the
 // grant it is given has all restrictions in it already.

@@ -92,18 +92,18 @@ func (s *Session) maskDOM(ctx context.Context, dom string) (string, error) {
 			}
 		}
 	})
-	can, err := s.readable(ctx, ids)
+	can, err := s.showable(ctx, ids)
 	if err != nil {
 		return "", err
 	}
-	return rewriteDOM(dom, func(e domElement) (string, bool) {
+	return rewriteDOM(dom, s.whole(), func(e domElement) (string, bool) {
 		return Placeholder, e.dynamic() && !can[siyuan.ID(e.attrs["data-id"])]
 	}), nil
 }
 
 // rewriteDOM replaces the content of the elements that fill picks, and removes
 // what hiddenAttrs, hiddenBadges and rendered embeds tell.
-func rewriteDOM(dom string, fill func(domElement) (string, bool)) string {
+func rewriteDOM(dom string, whole bool, fill func(domElement) (string, bool)) string {
 	var out strings.Builder
 	skip := -1 // depth of the element whose content is left out
 	walkDOM(dom, func(t html.Token, raw string, in []domElement) {
@@ -125,7 +125,7 @@ func rewriteDOM(dom string, fill func(domElement) (string, bool)) string {
 			}
 			return
 		}
-		out.WriteString(withoutAttrs(t, raw))
+		out.WriteString(withoutAttrs(t, raw, whole))
 		if text, masked := fill(e); masked && t.Type == html.StartTagToken {
 			out.WriteString(html.EscapeString(text))
 			skip = len(in)
@@ -138,8 +138,10 @@ func inEmbed(in []domElement) bool {
 	return slices.ContainsFunc(in, func(e domElement) bool { return e.is("NodeBlockQueryEmbed") })
 }
 
-func withoutAttrs(t html.Token, raw string) string {
-	hidden := func(a html.Attribute) bool { return slices.Contains(hiddenAttrs, a.Key) }
+func withoutAttrs(t html.Token, raw string, whole bool) string {
+	hidden := func(a html.Attribute) bool {
+		return slices.Contains(hiddenAttrs, a.Key) || !whole && databaseAttr(a.Key)
+	}
 	if !slices.ContainsFunc(t.Attr, hidden) {
 		return raw
 	}

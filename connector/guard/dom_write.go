@@ -28,7 +28,7 @@ func reissue(dom string, keep map[string]bool, newID func() (siyuan.ID, error)) 
 			}
 		}
 		t.Attr = slices.DeleteFunc(t.Attr, func(a html.Attribute) bool {
-			return slices.Contains(protectedAttrs, a.Key) || a.Key == "updated"
+			return protected(a.Key) || a.Key == "updated"
 		})
 		setAttr(&t, "data-node-id", string(ids[old]))
 		out.WriteString(t.String())

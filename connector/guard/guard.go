@@ -27,9 +27,10 @@ type Options struct {
 
 // Guard owns the kernel client. It is safe for concurrent use.
 type Guard struct {
-	r   *siyuan.Reader
-	w   *siyuan.Writer
-	opt Options
+	r     *siyuan.Reader
+	w     *siyuan.Writer
+	opt   Options
+	judge judge
 }
 
 // New makes the guard of one kernel.

@@ -52,7 +52,7 @@ func observe(s *guard.Session, id string) string {
 		note("breadcrumb", crumbs, err)
 		links, more, err := s.Backlinks(ctx, b)
 		note("backlinks", fmt.Sprint(show(rowsOf(links)), more), err)
-		mentions, err := s.Mentions(ctx, b, 100)
+		mentions, _, err := s.Mentions(ctx, b)
 		note("mentions", show(mentions), err)
 		refs, err := s.Refs(ctx, b)
 		note("refs", show(refs), err)

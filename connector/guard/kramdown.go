@@ -84,9 +84,7 @@ func dropForeignIDs(text string, keep map[siyuan.ID]siyuan.Attrs) string {
 			}
 			delete(attrs, "id")
 			delete(attrs, "updated")
-			for _, name := range protectedAttrs {
-				delete(attrs, name)
-			}
+			maps.DeleteFunc(attrs, func(name, _ string) bool { return protected(name) })
 			if len(attrs) == 0 {
 				return ""
 			}
@@ -97,8 +95,8 @@ func dropForeignIDs(text string, keep map[siyuan.ID]siyuan.Attrs) string {
 
 // owned reports whether a list has an attribute only the kernel may give out.
 func owned(attrs siyuan.Attrs) bool {
-	for _, name := range append([]string{"id", "updated"}, protectedAttrs...) {
-		if _, ok := attrs[name]; ok {
+	for name := range attrs {
+		if name == "id" || name == "updated" || protected(name) {
 			return true
 		}
 	}
@@ -108,6 +106,37 @@ func owned(attrs siyuan.Attrs) bool {
 // protectedAttrs tie a block to databases and card decks. They change through
 // those, never through text.
 var protectedAttrs = []string{"custom-avs", "custom-riff-decks", "av-names"}
+
+// databaseText begins the names of attributes in which databases keep a text at
+// the blocks that are their rows.
+const databaseText = "custom-sy-av-s-text-"
+
+// protected: the attribute changes through databases and decks only.
+func protected(name string) bool {
+	return slices.Contains(protectedAttrs, name) || strings.HasPrefix(name, databaseText)
+}
+
+// databaseAttr: a database wrote the attribute, possibly one the caller may not
+// see.
+func databaseAttr(name string) bool {
+	return name == "custom-avs" || name == "av-names" || strings.HasPrefix(name, databaseText)
+}
+
+// withoutDatabases takes out of all attribute lists what databases wrote.
+func withoutDatabases(text string) string {
+	if !strings.Contains(text, "custom-avs=") && !strings.Contains(text, databaseText) {
+		return text
+	}
+	return ialPattern.ReplaceAllStringFunc(text, func(list string) string {
+		attrs := parseIAL(list)
+		n := len(attrs)
+		maps.DeleteFunc(attrs, func(name, _ string) bool { return databaseAttr(name) })
+		if len(attrs) == n {
+			return list
+		}
+		return formatIAL(attrs)
+	})
+}
 
 // computedAttrs are not the block's own to keep: the kernel makes them.
 var computedAttrs = []string{"id", "updated", "av-names", "type", "title"}

@@ -53,7 +53,7 @@ func (s *Session) refRows(ctx context.Context, condition string) ([]siyuan.Row, 
 	if len(s.order) == 0 {
 		return nil, nil
 	}
-	return s.g.r.SQL(ctx, fmt.Sprintf("SELECT block_id, def_block_id FROM refs WHERE box IN (%s) AND %s ORDER BY block_id, def_block_id LIMIT %d", s.boxes(), condition, maxRefs+1))
+	return s.g.sql(ctx, fmt.Sprintf("SELECT block_id, def_block_id FROM refs WHERE box IN (%s) AND %s ORDER BY block_id, def_block_id LIMIT %d", s.boxes(), condition, maxRefs+1))
 }
 
 // Refs lists the readable blocks that a block cites; of a document, all that is
@@ -82,45 +82,40 @@ func (s *Session) Refs(ctx context.Context, b Block) ([]Row, error) {
 const minMention = 2
 
 // Mentions lists the readable blocks that have the title, name or an alias of a
-// block in their text without citing it. A block that has it only in the title
-// of something hidden does not count.
-func (s *Session) Mentions(ctx context.Context, b Block, limit int) ([]Row, error) {
+// block in their text without citing it. Blocks that show the title of something
+// hidden are not looked through.
+func (s *Session) Mentions(ctx context.Context, b Block) (rows []Row, more bool, err error) {
 	attrs, err := s.Attrs(ctx, b)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	names := append(strings.Split(attrs["alias"], ","), attrs["name"], attrs["title"])
 	var conditions []string
 	for i, n := range names {
 		names[i] = strings.TrimSpace(n)
 		if len([]rune(names[i])) >= minMention {
-			conditions = append(conditions, "content LIKE "+like(names[i])+` ESCAPE '\'`)
+			conditions = append(conditions, mentions(names[i]))
 		}
 	}
 	if len(conditions) == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
 	links, _, err := s.Backlinks(ctx, b)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	cites := map[string]bool{b.ID(): true}
 	for _, l := range links {
 		cites[l.ID] = true
 	}
-	rows, err := s.rows(ctx, "type IN ('p', 'h', 't') AND root_id <> "+quoteSQL(string(b.id))+" AND ("+strings.Join(conditions, " OR ")+")", "updated DESC, id", maxRefs)
-	rows = slices.DeleteFunc(rows, func(r Row) bool {
-		text := strings.ToLower(strings.ReplaceAll(r.Content, Placeholder, ""))
-		return cites[r.ID] || !slices.ContainsFunc(names, func(n string) bool {
-			return len([]rune(n)) >= minMention && strings.Contains(text, strings.ToLower(n))
-		})
-	})
-	return rows[:min(limit, len(rows))], err
+	rows, more, err = s.match(ctx, "type IN ('p', 'h', 't') AND root_id <> "+quoteSQL(string(b.id))+" AND ("+strings.Join(conditions, " OR ")+")", "updated DESC", maxRefs)
+	return slices.DeleteFunc(rows, func(r Row) bool { return cites[r.ID] }), more, err
 }
 
 // Crumb is a step from the document to a block.
 type Crumb struct {
 	ID, Type, Name string // Type as short code; Name without marks, of a document its path with the notebook
+	SubType        string // of headings and lists
 }
 
 // Breadcrumb leads from the document to a block.
@@ -148,7 +143,7 @@ func (s *Session) Breadcrumb(ctx context.Context, b Block) ([]Crumb, error) {
 		if c.Type != "NodeDocument" {
 			name = titles[c.ID]
 		}
-		crumbs[i] = Crumb{ID: string(c.ID), Type: typeCode(c.Type), Name: name}
+		crumbs[i] = Crumb{ID: string(c.ID), Type: typeCode(c.Type), SubType: c.SubType, Name: name}
 	}
 	return crumbs, nil
 }

@@ -6,12 +6,13 @@ import (
 	"regexp"
 	"strings"
 
+	"siyuan-broker/connector/guard/sqlscope"
 	"siyuan-broker/connector/siyuan"
 )
 
 // Placeholder is what stands for the title of anything the caller may not
-// read, whether it is hidden, closed or gone.
-const Placeholder = "[unavailable]"
+// read, whether it is hidden, closed or gone. SQL shows the same.
+const Placeholder = sqlscope.Placeholder
 
 const idPattern = `\d{14}-[0-9a-z]{7}`
 
@@ -38,7 +39,7 @@ func (s *Session) maskText(ctx context.Context, text string) (string, error) {
 	if !strings.Contains(text, "((") {
 		return text, nil
 	}
-	can, err := s.readable(ctx, dynamicTargets(text))
+	can, err := s.showable(ctx, dynamicTargets(text))
 	if err != nil {
 		return "", err
 	}
@@ -61,7 +62,7 @@ func (s *Session) maskTexts(ctx context.Context, texts []string) ([]string, erro
 	for _, t := range texts {
 		ids = append(ids, dynamicTargets(t)...)
 	}
-	can, err := s.readable(ctx, ids)
+	can, err := s.showable(ctx, ids)
 	if err != nil {
 		return nil, err
 	}

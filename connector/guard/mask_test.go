@@ -17,14 +17,14 @@ func TestMaskDynamic(t *testing.T) {
 	can := map[siyuan.ID]bool{idB: true}
 	for _, c := range []struct{ name, in, want string }{
 		{"readable", "x ((" + string(idB) + " 'title')) y", "x ((" + string(idB) + " 'title')) y"},
-		{"hidden", "x ((" + string(idA) + " 'title')) y", "x ((" + string(idA) + " '[unavailable]')) y"},
+		{"hidden", "x ((" + string(idA) + " 'title')) y", "x ((" + string(idA) + " '[not available]')) y"},
 		{"static", `x ((` + string(idA) + ` "title")) y`, `x ((` + string(idA) + ` "title")) y`},
-		{"forgotten id", "x (( 'title')) y", "x (( '[unavailable]')) y"},
-		{"two on a line", "((" + string(idA) + " 'a')) and ((" + string(idB) + " 'b'))", "((" + string(idA) + " '[unavailable]')) and ((" + string(idB) + " 'b'))"},
-		{"escaped apostrophe", "((" + string(idA) + " 'it&apos;s &apos;))')) end", "((" + string(idA) + " '[unavailable]')) end"},
-		{"raw apostrophe hides the line", "((" + string(idA) + " 'it's b')) end\nnext", "((" + string(idA) + " '[unavailable]'))\nnext"},
-		{"unclosed hides the line", "((" + string(idA) + " 'title\nnext", "((" + string(idA) + " '[unavailable]'))\nnext"},
-		{"unclosed though readable", "((" + string(idB) + " 'title\nnext", "((" + string(idB) + " '[unavailable]'))\nnext"},
+		{"forgotten id", "x (( 'title')) y", "x (( '[not available]')) y"},
+		{"two on a line", "((" + string(idA) + " 'a')) and ((" + string(idB) + " 'b'))", "((" + string(idA) + " '[not available]')) and ((" + string(idB) + " 'b'))"},
+		{"escaped apostrophe", "((" + string(idA) + " 'it&apos;s &apos;))')) end", "((" + string(idA) + " '[not available]')) end"},
+		{"raw apostrophe hides the line", "((" + string(idA) + " 'it's b')) end\nnext", "((" + string(idA) + " '[not available]'))\nnext"},
+		{"unclosed hides the line", "((" + string(idA) + " 'title\nnext", "((" + string(idA) + " '[not available]'))\nnext"},
+		{"unclosed though readable", "((" + string(idB) + " 'title\nnext", "((" + string(idB) + " '[not available]'))\nnext"},
 	} {
 		if got := maskDynamic(c.in, can); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -50,7 +50,7 @@ const para = `<div data-node-id="20240102110042-block2a" data-type="NodeParagrap
 
 func TestMaskedDOMKeepsAllButWhatItHides(t *testing.T) {
 	t.Parallel()
-	got := rewriteDOM(para, func(e domElement) (string, bool) { return Placeholder, e.dynamic() })
+	got := rewriteDOM(para, false, func(e domElement) (string, bool) { return Placeholder, e.dynamic() })
 	want := strings.NewReplacer("hidden &lt;b&gt;", Placeholder, ` refcount="3"`, "", `<div class="protyle-attr--refcount popover__block">3</div>`, "<div></div>").Replace(para)
 	if got != want {
 		t.Errorf("\n%s\nwant\n%s", got, want)
@@ -63,7 +63,7 @@ func TestMaskedDOMKeepsAllButWhatItHides(t *testing.T) {
 func TestRenderedEmbedsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	dom := `<div data-content="select 1" data-node-id="20240102110043-block2b" data-type="NodeBlockQueryEmbed"><div data-node-id="20240102110062-block3e" data-type="NodeParagraph"><div>secret</div></div><div class="protyle-attr"></div></div><div data-node-id="20240102110044-block2c" data-type="NodeParagraph"><div>after</div></div>`
-	got := rewriteDOM(dom, func(domElement) (string, bool) { return "", false })
+	got := rewriteDOM(dom, false, func(domElement) (string, bool) { return "", false })
 	if strings.Contains(got, "secret") || strings.Contains(got, "block3e") || !strings.Contains(got, "after") || !strings.Contains(got, `<div class="protyle-attr"></div></div>`) {
 		t.Errorf("DOM %s", got)
 	}

@@ -155,7 +155,7 @@ func TestARowWhoseTextCitesSomethingHiddenShowsThePlaceholder(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, err := s.Render(ctx, d, guard.DatabaseQuery{})
-	if err != nil || !strings.HasPrefix(v.View.Rows[0].Cells[0].Value.Block.Content, "See [unavailable], my words") {
+	if err != nil || !strings.HasPrefix(v.View.Rows[0].Cells[0].Value.Block.Content, "See [not available], my words") {
 		t.Errorf("cell %+v, err %v", v.View.Rows[0].Cells[0].Value.Block, err)
 	}
 }

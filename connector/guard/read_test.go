@@ -124,7 +124,7 @@ func TestDynamicAnchorsOfUnreadableTargetsAreThePlaceholder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `See ((` + guardtest.Secret + ` '[unavailable]')), ((` + guardtest.SecretP + ` "my words")), ((` + guardtest.Intro + ` 'alpha-intro')) and ((` + guardtest.Entry + ` "Entry")).`
+	want := `See ((` + guardtest.Secret + ` '[not available]')), ((` + guardtest.SecretP + ` "my words")), ((` + guardtest.Intro + ` 'alpha-intro')) and ((` + guardtest.Entry + ` "Entry")).`
 	if got, _, _ := strings.Cut(text, "\n"); got != want {
 		t.Errorf("kramdown\n%s\nwant\n%s", got, want)
 	}
@@ -132,7 +132,7 @@ func TestDynamicAnchorsOfUnreadableTargetsAreThePlaceholder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{`data-id="` + guardtest.Secret + `">[unavailable]</span>`, `>my words</span>`, `>alpha-intro</span>`} {
+	for _, part := range []string{`data-id="` + guardtest.Secret + `">[not available]</span>`, `>my words</span>`, `>alpha-intro</span>`} {
 		if !strings.Contains(dom, part) {
 			t.Errorf("DOM lacks %s:\n%s", part, dom)
 		}
@@ -199,7 +199,7 @@ func TestSearchShowsAPlaceholderInWhatItFinds(t *testing.T) {
 	if len(hits) != 1 || hits[0].ID != guardtest.Links {
 		t.Fatalf("hits %+v, want the paragraph of links", hits)
 	}
-	if want := "See [unavailable], my words, alpha-intro and Entry."; hits[0].Content != want {
+	if want := "See [not available], my words, alpha-intro and Entry."; hits[0].Content != want {
 		t.Errorf("content %q, want %q", hits[0].Content, want)
 	}
 }
@@ -207,9 +207,9 @@ func TestSearchShowsAPlaceholderInWhatItFinds(t *testing.T) {
 func TestAHiddenTitleThatReadsLikeThePlaceholderIsNotFound(t *testing.T) {
 	t.Parallel()
 	notes := guardtest.Notes()
-	notes[0].Title = "unavailable plans"
+	notes[0].Title = "not available plans"
 	s := guardtest.NewWith(t, notes).Writer(t)
-	if hits := search(t, s, guard.Query{Text: "unavailable"}); len(hits) != 0 {
+	if hits := search(t, s, guard.Query{Text: "available"}); len(hits) != 0 {
 		t.Errorf("hits %+v", hits)
 	}
 }
@@ -263,5 +263,21 @@ func TestTreeOfANotebookAndOfALeaf(t *testing.T) {
 		if _, _, err = s.Tree(ctx, nb, path, 3); contract.CodeOf(err) != contract.NotFound {
 			t.Errorf("%s: code %q, want not_found", path, contract.CodeOf(err))
 		}
+	}
+}
+
+func TestRenderedEmbedsAreInNoCollection(t *testing.T) {
+	t.Parallel()
+	h := guardtest.New(t)
+	s := h.Writer(t)
+	h.Answer("/api/search/fullTextSearchBlock", `{"blocks":[{"box":"`+guardtest.Work+`","path":"/x.sy","id":"`+guardtest.Embed+`","rootID":"`+guardtest.Alpha+
+		`","type":"NodeBlockQueryEmbed","content":"`+guardtest.SecretTitle+`","markdown":"{{select}}"}],"matchedBlockCount":1,"matchedRootCount":1,"pageCount":1}`)
+	h.Answer("/api/query/sql", `[{"id":"`+guardtest.Embed+`","box":"`+guardtest.Work+`","type":"query_embed","content":"`+guardtest.SecretTitle+`","markdown":"{{select}}"},`+
+		`{"id":"`+guardtest.SecretP+`","box":"`+guardtest.Private+`","type":"p","content":"x","markdown":"x"}]`)
+	if hits := search(t, s, guard.Query{Text: "Nightfall"}); len(hits) != 0 {
+		t.Errorf("search finds %+v", hits)
+	}
+	if rows, err := s.RowsOf(context.Background(), []string{guardtest.Embed, guardtest.SecretP}); err != nil || len(rows) != 0 {
+		t.Errorf("rows %+v, err %v", rows, err)
 	}
 }

@@ -19,6 +19,9 @@ func (s *Session) Kramdown(ctx context.Context, b Block) (string, error) {
 	if err != nil {
 		return "", s.vanished(err, "block", b.id)
 	}
+	if !s.whole() {
+		text = withoutDatabases(text)
+	}
 	text, err = s.maskText(ctx, text)
 	return withoutZWSP(text), err
 }

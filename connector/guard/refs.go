@@ -158,7 +158,7 @@ func (s *Session) checkAssets(ctx context.Context, paths []string) error {
 		return nil
 	}
 	for _, p := range paths {
-		rows, err := s.g.r.SQL(ctx, "SELECT DISTINCT box FROM assets WHERE path = "+quoteSQL(p)+" LIMIT 1000")
+		rows, err := s.g.sql(ctx, "SELECT DISTINCT box FROM assets WHERE path = "+quoteSQL(p)+" LIMIT 1000")
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"html"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 type Row struct {
 	ID, Type, SubType, RootID, ParentID string // Type and SubType as short codes
 	Notebook                            Notebook
-	HPath                               string
+	Path, HPath                         string // of the document: storage path, readable path
 	Content                             string // plain text
 	Markdown                            string
 	Name, Alias, Memo                   string
@@ -33,10 +34,9 @@ func (s *Session) rows(ctx context.Context, condition, order string, limit int) 
 	if len(s.order) == 0 {
 		return nil, nil
 	}
-	// The kernel parses what it can and rewrites it; a plain form is the safest.
-	stmt := fmt.Sprintf("SELECT id, parent_id, root_id, box, hpath, name, alias, memo, tag, content, markdown, type, subtype, created, updated"+
+	stmt := fmt.Sprintf("SELECT id, parent_id, root_id, box, path, hpath, name, alias, memo, tag, content, markdown, type, subtype, created, updated"+
 		" FROM blocks WHERE box IN (%s) AND type <> 'query_embed' AND (%s) ORDER BY %s LIMIT %d", s.boxes(), condition, order, limit)
-	found, err := s.g.r.SQL(ctx, stmt)
+	found, err := s.g.sql(ctx, stmt)
 	if err != nil {
 		return nil, err
 	}
@@ -55,14 +55,14 @@ func sqlList(ids []siyuan.ID) string {
 }
 
 // show makes rows fit to be shown; rows of other notebooks than the readable
-// ones are dropped even though none was asked for.
+// ones, and of query embeds, are dropped even though none was asked for.
 func (s *Session) show(ctx context.Context, found []siyuan.Row) ([]Row, error) {
 	seen := map[string]bool{}
 	found = slices.DeleteFunc(found, func(r siyuan.Row) bool {
 		_, readable := s.notebooks[siyuan.ID(r.Text("box"))]
 		again := seen[r.Text("id")]
 		seen[r.Text("id")] = true
-		return !readable || again
+		return !readable || again || r.Text("type") == "query_embed"
 	})
 	texts := make([]string, len(found))
 	for i, r := range found {
@@ -75,12 +75,12 @@ func (s *Session) show(ctx context.Context, found []siyuan.Row) ([]Row, error) {
 	rows := make([]Row, len(found))
 	for i, r := range found {
 		content := withoutZWSP(r.Text("content"))
-		if masked[i] != texts[i] {
-			content = plain(masked[i])
+		if masked[i] != texts[i] || rendered(r.Text("type"), texts[i]) {
+			content = plain(ownText(masked[i]))
 		}
 		rows[i] = Row{
 			ID: r.Text("id"), Type: r.Text("type"), SubType: r.Text("subtype"), RootID: r.Text("root_id"), ParentID: r.Text("parent_id"),
-			Notebook: s.notebooks[siyuan.ID(r.Text("box"))], HPath: r.Text("hpath"), Content: strings.TrimSpace(content),
+			Notebook: s.notebooks[siyuan.ID(r.Text("box"))], Path: r.Text("path"), HPath: hpathOf(r), Content: strings.TrimSpace(content),
 			Markdown: withoutZWSP(masked[i]), Name: html.UnescapeString(r.Text("name")), Alias: html.UnescapeString(r.Text("alias")),
 			Memo: html.UnescapeString(r.Text("memo")), Tags: tagsOf(r.Text("tag")), Created: r.Text("created"), Updated: r.Text("updated"),
 			masked: masked[i] != texts[i],
@@ -114,12 +114,13 @@ func (s *Session) Recent(ctx context.Context, limit int) ([]Row, error) {
 
 // FindDocs lists documents whose title contains a text, at most limit.
 func (s *Session) FindDocs(ctx context.Context, text string, limit int) ([]Row, error) {
-	return s.rows(ctx, "type = 'd' AND content LIKE "+like(text)+` ESCAPE '\'`, "updated DESC, id", min(limit, maxRefs))
+	return s.rows(ctx, "type = 'd' AND "+contains("content", text), "updated DESC, id", min(limit, maxRefs))
 }
 
-// like is a pattern for "contains text", with \ as the escape character.
-func like(text string) string {
-	return quoteSQL("%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%")
+// contains is the condition that a column has a text in it; ASCII letters match
+// in either case.
+func contains(column, text string) string {
+	return "instr(lower(" + column + "), lower(" + quoteSQL(text) + "))"
 }
 
 // Tag is a label with the number of blocks that carry it.
@@ -159,7 +160,7 @@ func (s *Session) Bookmarks(ctx context.Context) ([]Bookmark, error) {
 	if len(s.order) == 0 {
 		return nil, nil
 	}
-	found, err := s.g.r.SQL(ctx, fmt.Sprintf("SELECT block_id, value FROM attributes WHERE name = 'bookmark' AND box IN (%s) ORDER BY value, block_id LIMIT %d", s.boxes(), maxTagged))
+	found, err := s.g.sql(ctx, fmt.Sprintf("SELECT block_id, value FROM attributes WHERE name = 'bookmark' AND box IN (%s) ORDER BY value, block_id LIMIT %d", s.boxes(), maxTagged))
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -211,5 +212,8 @@ func (s *Session) Attrs(ctx context.Context, b Block) (map[string]string, error)
 		return nil, s.vanished(err, "block", b.id)
 	}
 	delete(attrs, "av-names")
+	if !s.whole() {
+		maps.DeleteFunc(attrs, func(name, _ string) bool { return databaseAttr(name) })
+	}
 	return attrs, nil
 }

@@ -205,9 +205,9 @@ func (s *Session) filterHits(ctx context.Context, q Query, rows []siyuan.Block, 
 			continue
 		}
 		content, cut := excerpt(r.Content)
-		if masked[i] != texts[i] {
-			text := plain(masked[i])
-			if !matches(q, r, text, masked[i]) {
+		if masked[i] != texts[i] || rendered(typeCode(r.Type), texts[i]) {
+			text := plain(ownText(masked[i]))
+			if !matches(q, r, text, ownText(masked[i])) {
 				continue
 			}
 			content, cut = excerpt(html.EscapeString(text))
@@ -288,7 +288,7 @@ func (s *Session) genuineDocs(ctx context.Context, q Query, rows []siyuan.Block)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			genuine[r.ID] = err == nil && matches(q, r, plain(body(text)), body(text))
+			genuine[r.ID] = err == nil && matches(q, r, plain(ownText(body(text))), ownText(body(text)))
 			return nil
 		})
 	}

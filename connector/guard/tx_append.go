@@ -54,10 +54,17 @@ func (tx *Tx) Append(ctx context.Context, parent Block, t Text) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	tail, err := tx.tail(ctx, parent.id)
+	last, err := tx.tail(ctx, parent.id)
 	if err != nil {
 		return nil, err
 	}
+	if last.Type == "i" { // the parent is a list
+		list := &container{id: parent.id, list: true, before: []siyuan.ChildBlock{last}}
+		if err := checkItems(t, list, true); err != nil {
+			return nil, err
+		}
+	}
+	tail := last.ID
 	var sent []siyuan.Tx
 	err = tx.step(ctx, Step{Op: "block.append", ID: parent.ID(), Before: string(tail), After: digest(t.Data)}, func(w *siyuan.Writer) error {
 		sent, err = w.AppendBlock(ctx, parent.id, t.dataType(), t.Data)
@@ -103,13 +110,13 @@ func (tx *Tx) leaf(ctx context.Context, parent Block, cause error) error {
 		WithHint("Append to its document, or insert after it.")
 }
 
-// tail is the last child of a container, "" when there is none.
-func (tx *Tx) tail(ctx context.Context, parent siyuan.ID) (siyuan.ID, error) {
+// tail is the last child of a container, the zero one when there is none.
+func (tx *Tx) tail(ctx context.Context, parent siyuan.ID) (siyuan.ChildBlock, error) {
 	last, err := tx.s.g.r.TailChildBlocks(ctx, parent, 1)
 	if err != nil || len(last) == 0 {
-		return "", err
+		return siyuan.ChildBlock{}, err
 	}
-	return last[0].ID, nil
+	return last[0], nil
 }
 
 // sinceStart is how many children are looked at first for new ones; the number

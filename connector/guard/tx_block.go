@@ -85,9 +85,11 @@ func (tx *Tx) checkMoved(ctx context.Context, blocks []Block, to Anchor, c *cont
 	if err != nil {
 		return err
 	}
-	above, err := tx.above(ctx, to.Block)
-	if err != nil {
-		return err
+	above := []siyuan.ID{to.Block.id}
+	if slices.ContainsFunc(ids, func(id siyuan.ID) bool { return slices.Contains(holders, infos[id].Type) }) {
+		if above, err = tx.above(ctx, to.Block); err != nil {
+			return err
+		}
 	}
 	kinds := map[siyuan.ID]string{c.id: c.itemKind()} // list → kind of its items
 	for _, id := range ids {
@@ -101,20 +103,19 @@ func (tx *Tx) checkMoved(ctx context.Context, blocks []Block, to Anchor, c *cont
 	return nil
 }
 
-// above lists a block and the blocks that hold it. Headings hold nothing: their
-// sections are beside them.
+// above lists a block and the blocks that hold it, up to its document. The
+// kernel's breadcrumb would not do: it leaves lists out.
 func (tx *Tx) above(ctx context.Context, b Block) ([]siyuan.ID, error) {
-	ids := []siyuan.ID{b.id}
-	if b.IsDoc() {
-		return ids, nil
-	}
-	crumbs, err := tx.s.g.r.Breadcrumb(ctx, b.id)
-	for _, c := range crumbs {
-		if c.Type != "NodeHeading" {
-			ids = append(ids, c.ID)
+	var ids []siyuan.ID
+	for id := b.id; id != "" && !slices.Contains(ids, id); {
+		ids = append(ids, id)
+		infos, err := tx.s.g.r.BlockTreeInfos(ctx, []siyuan.ID{id})
+		if err != nil {
+			return nil, err
 		}
+		id = infos[id].ParentID
 	}
-	return ids, err
+	return ids, nil
 }
 
 func (tx *Tx) checkMovedItem(ctx context.Context, b siyuan.TreeInfo, c *container, kinds map[siyuan.ID]string) error {

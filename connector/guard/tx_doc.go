@@ -62,8 +62,6 @@ func ParseHPath(field, hpath string) ([]string, error) {
 	return titles, nil
 }
 
-func joinHPath(titles ...string) string { return "/" + strings.Join(titles, "/") }
-
 // DocAt proves a level for the document of a storage path, which ends in .sy.
 func (s *Session) DocAt(ctx context.Context, n Notebook, storage string, need contract.Level) (Doc, error) {
 	if err := s.use(n, need); err != nil {

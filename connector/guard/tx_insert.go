@@ -129,7 +129,7 @@ func (tx *Tx) Insert(ctx context.Context, all []Insertion) ([]string, error) {
 		blocks[i] = newBlock(t, in.At, places[i], many)
 	}
 	order := sendingOrder(anchors, places)
-	sent, err := tx.sendInserts(ctx, all, blocks, order)
+	sent, err := tx.sendInserts(ctx, places[0], blocks, order)
 	switch {
 	case errors.Is(err, siyuan.Rejected):
 		return nil, tx.lostAnchor(ctx, anchors, err)
@@ -179,13 +179,17 @@ func sendingOrder(anchors []Anchor, places []*container) []int {
 	return order
 }
 
-func (tx *Tx) sendInserts(ctx context.Context, all []Insertion, blocks []siyuan.NewBlock, order []int) (sent []siyuan.Tx, err error) {
+func (tx *Tx) sendInserts(ctx context.Context, c *container, blocks []siyuan.NewBlock, order []int) (sent []siyuan.Tx, err error) {
 	data := make([]string, len(order))
 	batch := make([]siyuan.NewBlock, len(order))
 	for k, i := range order {
 		data[k], batch[k] = blocks[i].Data, blocks[i]
 	}
-	st := Step{Op: "block.insert", ID: all[0].At.Block.ID(), After: digest(strings.Join(data, "\n\n"))}
+	var before strings.Builder
+	for _, b := range c.before {
+		before.WriteString(string(b.ID) + " ")
+	}
+	st := Step{Op: "block.insert", ID: string(c.id), Before: digest(before.String()), After: digest(strings.Join(data, "\n\n"))}
 	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
 		switch b := batch[0]; {
 		case len(batch) > 1:
@@ -219,7 +223,8 @@ func (tx *Tx) lostAnchor(ctx context.Context, anchors []Anchor, cause error) err
 }
 
 // inserted finds the new children of the containers, gives each insertion its
-// own, and demands that they say what the kernel's answer says it stored.
+// own by the ids in the kernel's answer, and demands that they say what the
+// answer says was stored.
 func (tx *Tx) inserted(ctx context.Context, places []*container, order []int, ops []siyuan.Op) ([]string, error) {
 	fresh, err := tx.freshChildren(ctx, places)
 	if err != nil {
@@ -228,46 +233,29 @@ func (tx *Tx) inserted(ctx context.Context, places []*container, order []int, op
 	if len(fresh) == 0 {
 		return nil, notPersisted("SiYuan reported the blocks as inserted, but nothing new is there.")
 	}
-	first := map[siyuan.ID]int{} // first new block → its insertion
-	if len(ops) == len(order) {
-		for k, i := range order {
-			first[ops[k].ID] = i
-		}
-	}
-	mine, current := make([][]siyuan.ID, len(places)), -1
-	for _, id := range fresh {
-		if i, ok := first[id]; ok {
-			current = i
-		}
-		if current < 0 { // the answer does not tell; the order of the document is as good
-			if len(ops) > 0 {
-				return nil, notPersisted("SiYuan stored other blocks than it reported.")
-			}
-			current = 0
-		}
-		mine[current] = append(mine[current], id)
+	if len(ops) != len(order) { // no answer that tells which is which: new is what is new
+		return plainIDs(fresh), nil
 	}
 	doms, err := tx.s.g.r.BlockDOMs(ctx, fresh)
 	if err != nil {
 		return nil, err
 	}
-	var ids []string
+	mine := make([][]siyuan.ID, len(places))
 	for k, i := range order {
-		if len(ops) != len(order) {
-			break
+		want, _ := ops[k].Data.(string)
+		sent := domAttrs(want)
+		var have strings.Builder
+		for _, id := range fresh {
+			if _, ok := sent[id]; ok {
+				mine[i] = append(mine[i], id)
+				have.WriteString(doms[id] + " ")
+			}
 		}
-		var have string
-		for _, id := range mine[i] {
-			have += doms[id] + " "
-		}
-		if want, _ := ops[k].Data.(string); domText(have) != domText(want) {
+		if len(mine[i]) == 0 || domText(have.String()) != domText(want) {
 			return nil, notPersisted("SiYuan stored something else than it reported for the text that begins with block %s.", string(ops[k].ID))
 		}
 	}
-	for _, m := range mine {
-		ids = append(ids, plainIDs(m)...)
-	}
-	return ids, nil
+	return plainIDs(slices.Concat(mine...)), nil
 }
 
 // freshChildren are the children of the containers that were not there before,

@@ -152,7 +152,7 @@ func (tx *Tx) checkText(ctx context.Context, r *revision, text string, dom bool)
 func mergeAttrs(stored, given siyuan.Attrs) siyuan.Attrs {
 	all := maps.Clone(stored)
 	for k, v := range given {
-		if !slices.Contains(protectedAttrs, k) {
+		if !protected(k) {
 			all[k] = v
 		}
 	}
@@ -183,7 +183,9 @@ func (r *revision) keepIn(stored, given map[siyuan.ID]siyuan.Attrs) error {
 		if there {
 			r.kept[id] = own
 		}
-		if !includes(now, own) {
+		shown := maps.Clone(own) // what databases wrote is not shown, and comes back by itself
+		maps.DeleteFunc(shown, func(k, _ string) bool { return protected(k) })
+		if !includes(now, shown) || !there && len(own) > 0 {
 			names := slices.Sorted(maps.Keys(own))
 			return contract.Fail(contract.WouldLoseAttrs, "Block %s inside %s would lose its attributes %s.", id, r.write.ID, strings.Join(names, ", ")).
 				WithDetail(map[string]any{"block": id, "attributes": names}).

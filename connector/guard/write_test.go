@@ -523,6 +523,25 @@ func TestCodeZeroWithoutEffectIsNotSuccess(t *testing.T) {
 	}
 }
 
+func TestAClaimedEffectThatIsNotThereIsNotSuccess(t *testing.T) {
+	t.Parallel()
+	claim := func(action, id string) string {
+		return `[{"timestamp":0,"doOperations":[{"action":"` + action + `","id":"` + id + `","data":"<div data-node-id=\"` + id +
+			`\" data-type=\"NodeParagraph\"><div>new words</div></div>"}],"undoOperations":null}]`
+	}
+	h := guardtest.New(t)
+	s := h.Writer(t)
+	h.Answer("/api/block/updateBlock", claim("update", guardtest.Intro))
+	h.Answer("/api/block/appendBlock", claim("insert", "20240109000000-claimed"))
+	h.Answer("/api/filetree/createDoc", `{"id":"20240109000000-claimed"}`)
+	_, err := update(t, s, guardtest.Intro, guard.Text{Data: "new words"})
+	wantCode(t, err, contract.WriteNotPersisted)
+	_, err = appendTo(t, s, guardtest.Projects, "new words")
+	wantCode(t, err, contract.WriteNotPersisted)
+	_, err = create(t, s, guard.NewDoc{Title: "New"})
+	wantCode(t, err, contract.WriteNotPersisted)
+}
+
 func TestABrokenConnectionLeavesTheOutcomeOpen(t *testing.T) {
 	t.Parallel()
 	h := guardtest.New(t)

@@ -14,6 +14,8 @@ type BlockInfo struct {
 	RootID      ID     `json:"rootID" shape:"nonempty"`
 	RootIcon    string `json:"rootIcon"`
 	RootTitle   string `json:"rootTitle"`
+
+	RootTitleEmpty bool `json:"rootTitleEmpty"`
 }
 
 // BlockInfo finds the notebook and document of a block. A block that does not

@@ -8,9 +8,10 @@ import (
 // SQL runs one SELECT in the kernel's read-only mode, over all open notebooks.
 // A SELECT without LIMIT is cut to 64 rows by the kernel; unknown columns come
 // back as text. The statement must have been judged before: read-only is not
-// harmless.
+// harmless. Of a statement that the kernel cannot parse but SQLite can, no rows
+// come as null.
 func (r *Reader) SQL(ctx context.Context, stmt string) ([]Row, error) {
-	return read[[]Row](ctx, r, "query/sql", args{"stmt": stmt, "mode": "readonly"}, indexed)
+	return read[[]Row](ctx, r, "query/sql", args{"stmt": stmt, "mode": "readonly"}, indexed|nullable)
 }
 
 // Flush waits until the kernel has indexed every write it has answered. It does

@@ -102,6 +102,8 @@ func blockTool() *Tool {
 			"ids": "Block ids.",
 		},
 		Actions: []*Action{BlockGetKramdown.Action, BlockAppend.Action, BlockUpdate.Action,
+			BlockBatchKramdown.Action, BlockGetChildren.Action, BlockGetAttrs.Action, BlockInfo.Action, BlockBreadcrumb.Action,
+			BlockDOM.Action, BlockRecentUpdated.Action, BlockWordCount.Action, BlockDocsInfo.Action,
 			BlockInsert.Action, BlockPrepend.Action, BlockDelete.Action, BlockMove.Action, BlockSetAttrs.Action,
 		},
 	}

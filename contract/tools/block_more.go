@@ -324,7 +324,7 @@ var (
 		Summary:      "Insert text before or after a block, or as the first child of one.",
 		Rules:        []Rule{ExactlyOne([]string{"blocks"}, []string{"dataType", "data"}), AtLeastOneEach("blocks", "nextID", "previousID", "parentID")},
 		ParamAliases: map[string]string{"markdown": "data"},
-		Guidance:     []string{"With parentID the text becomes the first child.", "Of several places nextID wins over previousID, and that over parentID. An entry's own place wins over that of the call."},
+		Guidance:     []string{"With parentID the text becomes the first child.", "Into a list go only items of its kind; beside an item one for each entry of blocks.", "Of several places nextID wins over previousID, and that over parentID. An entry's own place wins over that of the call."},
 		Examples: []string{
 			`{"dataType":"markdown","data":"In between.","previousID":"20240102110002-block02"}`,
 			`{"previousID":"20240102110002-block02","blocks":[{"dataType":"markdown","data":"One."},{"dataType":"markdown","data":"Two."}]}`,
@@ -348,14 +348,14 @@ var (
 		Summary:  "Move blocks behind another block or into a container, keeping their ids.",
 		Rules:    []Rule{ExactlyOne([]string{"id"}, []string{"ids"}), AtLeastOne("previousID", "parentID")},
 		Moves:    []string{"id", "ids"},
-		Guidance: []string{"With parentID the blocks become its first children; previousID wins over it."},
+		Guidance: []string{"With parentID the blocks become its first children; previousID wins over it.", "List items move only into lists of their kind, and nothing else does; a heading moves without the text below it."},
 		Aliases:  []string{"mv"},
 		Examples: []string{`{"id":"20240102110002-block02","parentID":"20240102100100-alphadc"}`},
 	})
 	BlockSetAttrs = define[BlockSetAttrsIn, BlockSetAttrsOut](Action{
 		Name: "set_attrs", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Guarded: OnState,
 		Summary:  "Set or remove attributes of a block: name, alias, memo, bookmark, custom-….",
-		Guidance: []string{"custom-riff-decks alone does not make a flashcard."},
+		Guidance: []string{"Title, icon, cover, fold state, databases and flashcards have actions of their own."},
 		Examples: []string{`{"id":"20240102110002-block02","attrs":{"custom-status":"done","memo":""}}`},
 	})
 	BlockGetAttrs = define[BlockID, BlockGetAttrsOut](Action{
@@ -437,9 +437,6 @@ var (
 // moreBlock are the actions that are defined but have no handler yet.
 func moreBlock() []*Action {
 	return []*Action{
-		BlockGetAttrs.Action,
-		BlockBatchKramdown.Action, BlockGetChildren.Action, BlockInfo.Action, BlockBreadcrumb.Action, BlockDOM.Action,
-		BlockRecentUpdated.Action, BlockWordCount.Action, BlockDocsInfo.Action,
 		BlockReplace.Action, BlockSetFoldState.Action, BlockTransferReferences.Action, BlockAddToDailyNote.Action,
 	}
 }

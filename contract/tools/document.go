@@ -161,6 +161,7 @@ func documentTool() *Tool {
 			"title": "Title.",
 		},
 		Actions: []*Action{DocumentCreate.Action, DocumentGetDoc.Action, DocumentListTree.Action,
+			DocumentLookup.Action, DocumentGetChildDocs.Action, DocumentGetChildBlocks.Action, DocumentGetOutline.Action, DocumentSearchDocs.Action,
 			DocumentRename.Action, DocumentMove.Action, DocumentRemove.Action,
 		},
 	}

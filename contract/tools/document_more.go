@@ -360,8 +360,6 @@ var (
 // moreDocument are the actions that are defined but have no handler yet.
 func moreDocument() []*Action {
 	return []*Action{
-		DocumentLookup.Action, DocumentGetChildDocs.Action,
-		DocumentGetChildBlocks.Action, DocumentGetOutline.Action, DocumentSearchDocs.Action,
 		DocumentReorder.Action, DocumentSetAttr.Action, DocumentCreateDailyNote.Action, DocumentDuplicate.Action,
 		DocumentHeadingToDoc.Action, DocumentToHeading.Action,
 	}

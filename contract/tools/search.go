@@ -66,6 +66,8 @@ func searchTool() *Tool {
 		Name:    "search",
 		Purpose: "Find blocks when you do not know where they are.",
 		Fields:  map[string]string{"id": "Block or document id.", "k": "What to look for.", "sortBy": "Order; the default depends on the action."},
-		Actions: []*Action{SearchFulltext.Action},
+		Actions: []*Action{
+			SearchFulltext.Action, SearchQuerySQL.Action, SearchGetBacklinks.Action, SearchRefs.Action, SearchInvalidRefs.Action, SearchAssets.Action,
+		},
 	}
 }

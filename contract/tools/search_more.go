@@ -41,7 +41,7 @@ type SearchRefsIn struct {
 	RootID           string `json:"rootID,omitempty" ref:"doc" doc:"Document of that block."`
 	K                string `json:"k,omitempty" doc:"What to look for; without it the recent candidates." maxlen:"512"`
 	BeforeLen        *int   `json:"beforeLen,omitempty" min:"0" max:"4096" doc:"Characters shown before a hit; default 512."`
-	IsSquareBrackets bool   `json:"isSquareBrackets,omitempty" doc:"Look as [[ does."`
+	IsSquareBrackets bool   `json:"isSquareBrackets,omitempty" doc:"Only documents, as for a link by title."`
 	IsDatabase       bool   `json:"isDatabase,omitempty" doc:"Look for rows to bind in a database."`
 	ReqID            string `json:"reqId,omitempty" legacy:"true" doc:"Returned as given." maxlen:"128"`
 }
@@ -219,6 +219,7 @@ var (
 	SearchInvalidRefs = define[SearchInvalidRefsIn, SearchInvalidRefsOut](Action{
 		Name: "list_invalid_refs", Kind: Read, Level: contract.Read, Scope: ScopeCollection, Tier: Advanced,
 		Summary:  "List blocks that refer to something that no longer exists.",
+		Guidance: []string{"What you may not read counts as not existing."},
 		Examples: []string{`{}`},
 	})
 )
@@ -226,7 +227,6 @@ var (
 // moreSearch are the actions that are defined but have no handler yet.
 func moreSearch() []*Action {
 	return []*Action{
-		SearchQuerySQL.Action, SearchGetBacklinks.Action, SearchRefs.Action,
-		SearchSemantic.Action, SearchFindReplace.Action, SearchAssets.Action, SearchAssetContent.Action, SearchInvalidRefs.Action,
+		SearchSemantic.Action, SearchFindReplace.Action, SearchAssetContent.Action,
 	}
 }

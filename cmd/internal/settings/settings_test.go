@@ -11,13 +11,12 @@ import (
 )
 
 type sample struct {
-	Listen  string        `key:"listen" env:"APP_LISTEN" default:"127.0.0.1:8080" doc:"Address."`
-	Quiet   bool          `key:"quiet" env:"APP_QUIET" doc:"Say less."`
-	Wait    time.Duration `key:"wait" env:"APP_WAIT" default:"30s" doc:"How long."`
-	Limit   int           `key:"limit" env:"APP_LIMIT" default:"7" doc:"How many."`
-	URLs    []string      `key:"urls" env:"APP_URLS" doc:"Where."`
-	Key     string        `key:"key" env:"APP_KEY" secret:"true" doc:"The key."`
-	private int
+	Listen string        `key:"listen" env:"APP_LISTEN" default:"127.0.0.1:8080" doc:"Address."`
+	Quiet  bool          `key:"quiet" env:"APP_QUIET" doc:"Say less."`
+	Wait   time.Duration `key:"wait" env:"APP_WAIT" default:"30s" doc:"How long."`
+	Limit  int           `key:"limit" env:"APP_LIMIT" default:"7" doc:"How many."`
+	URLs   []string      `key:"urls" env:"APP_URLS" doc:"Where."`
+	Key    string        `key:"key" env:"APP_KEY" secret:"true" doc:"The key."`
 }
 
 func load(t *testing.T, file string, environ ...string) (sample, error) {

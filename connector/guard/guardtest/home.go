@@ -108,9 +108,12 @@ func Notes() Docs {
 	}
 }
 
-// LinksText is a paragraph with references of every kind: a hidden and a
-// readable target, static and dynamic.
-const LinksText = `See ((` + Secret + ` '` + SecretTitle + `')), ((` + SecretP + ` "my words")), ((` + Intro + ` 'alpha-intro')) and ((` + Entry + ` "Entry")).`
+// linksText is a paragraph with references of every kind: a hidden and a
+// readable target, static and dynamic. The kernel keeps dynamic anchors equal to
+// their target's title.
+func linksText(secretTitle string) string {
+	return `See ((` + Secret + ` '` + secretTitle + `')), ((` + SecretP + ` "my words")), ((` + Intro + ` 'alpha-intro')) and ((` + Entry + ` "Entry")).`
+}
 
 // New starts a home. It ends with the test.
 func New(t testing.TB) *Home { return NewWith(t, Notes()) }
@@ -139,7 +142,7 @@ func NewWith(t testing.TB, notes Docs) *Home {
 	client, err := siyuan.New(siyuan.Config{BaseURL: server.URL, Token: siyuan.NewToken(k.Token()), Retry: siyuan.Retry{Attempts: 1}})
 	check(t, err)
 	t.Cleanup(client.Close)
-	h.Client, h.Guard = client, guard.New(client.Reader(), client.Writer(), guard.Options{})
+	h.Client, h.Guard = client, guard.New(client.Reader(), client.Writer(), guard.Options{Sleep: noWait})
 	h.fill(t, notes)
 	return h
 }
@@ -151,6 +154,9 @@ func clock() func() time.Time {
 	return func() time.Time { return start }
 }
 
+// noWait is a sleep that is over at once: the sample kernel has no background.
+func noWait(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
 func (h *Home) fill(t testing.TB, notes Docs) {
 	ctx := context.Background()
 	w := h.Client.Writer()
@@ -158,13 +164,29 @@ func (h *Home) fill(t testing.TB, notes Docs) {
 		_, err := w.CreateDocAt(ctx, siyuan.ID(d.Box), d.Path, d.Title, d.Text, nil)
 		check(t, err)
 		if filepath.Base(d.Path) == Alpha+".sy" {
-			_, err = w.AppendBlock(ctx, Alpha, siyuan.Markdown, LinksText+"\n{: id=\""+Links+"\"}")
+			_, err = w.AppendBlock(ctx, Alpha, siyuan.Markdown, linksText(notes.title(Secret))+"\n{: id=\""+Links+"\"}")
 			check(t, err)
-			_, err = w.AppendBlock(ctx, Alpha, siyuan.Markdown, "{{select * from blocks where content like '%confidential%'}}\n{: id=\""+Embed+"\"}")
+			_, err = w.AppendBlock(ctx, Alpha, siyuan.Markdown, "{{"+embedQuery+"}}\n{: id=\""+Embed+"\"}")
 			check(t, err)
 		}
 	}
 	check(t, h.Client.Reader().Flush(ctx))
+	if notes.title(Alpha) != "" { // as when somebody looked at the document
+		_, err := w.SearchEmbed(ctx, Embed, embedQuery, nil)
+		check(t, err)
+	}
+}
+
+const embedQuery = "select * from blocks where box='" + Private + "'"
+
+// title is the title of the document of an id, "" when there is none.
+func (d Docs) title(id string) string {
+	for _, n := range d {
+		if filepath.Base(n.Path) == id+".sy" {
+			return n.Title
+		}
+	}
+	return ""
 }
 
 // Add makes one more document.

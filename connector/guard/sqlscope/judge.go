@@ -107,17 +107,24 @@ func (j *Judge) judge(ctx context.Context, st *statement, scope Scope, limit int
 		return Plan{}, badMatching()
 	}
 	total := set(totalFunctions)
-	fence := !st.plain
+	mayFail := !st.steady
 	for f := range bare.functions {
-		fence = fence || !total[f]
+		mayFail = mayFail || !total[f]
 	}
-	judged := builder{scope: scope, fence: fence, base: func(t string) string { return "main." + c.secret + t }}
+	judged := builder{scope: scope, fence: mayFail || !st.oneTable, base: func(t string) string { return "main." + c.secret + t }}
 	if _, err := c.hear(ctx, st, judged.wrap(st.text, limit)); err != nil {
 		return Plan{}, err
 	}
 	sent := judged
 	sent.base = func(t string) string { return "main." + t }
-	return Plan{SQL: sent.wrap(st.text, limit), Limit: limit}, nil
+	plan := Plan{SQL: sent.wrap(st.text, limit), Limit: limit}
+	if mayFail || bare.functions["sum"] { // sums overflow
+		if _, err := c.hear(ctx, st, judged.check(st.text, limit)); err != nil {
+			return Plan{}, err
+		}
+		plan.Check = sent.check(st.text, limit)
+	}
+	return plan, nil
 }
 
 func newCourt(secret string) (_ *court, err error) {

@@ -28,6 +28,10 @@ type Plan struct {
 	// SQL is to be sent with mode "readonly" and nothing added. Columns that the
 	// statement names twice come back as a and a:1.
 	SQL string
+	// Check tells whether SQL ran to its end: the kernel leaves out the row on
+	// which a function failed and all behind it, and says nothing. Check gives one
+	// row if nothing failed and none otherwise. It is "" when nothing can fail.
+	Check string
 	// Limit is the number of rows to show. SQL asks for one more: if that comes
 	// too, the result is truncated.
 	Limit int
@@ -49,6 +53,10 @@ func (s Scope) validate() error {
 // it is.
 const verbatim = `verbatim AS (SELECT 1 WHERE ('' || '') IS NOT DISTINCT FROM '')`
 
+// Verbatim is a SELECT of the connector's own in a form that the kernel hands to
+// SQLite without printing it anew.
+func Verbatim(stmt string) string { return "WITH " + verbatim + "\n" + stmt }
+
 // builder writes the text around a statement. Judge and kernel get the same
 // text, but for the names of the base tables.
 type builder struct {
@@ -61,6 +69,17 @@ type builder struct {
 
 // wrap puts the text around a statement that parse admitted.
 func (w builder) wrap(text string, limit int) string {
+	return w.with() + "\nSELECT * FROM (" + text + "\n) LIMIT " + strconv.Itoa(limit+1)
+}
+
+// check puts another text around it: an aggregate over all columns of all rows.
+// DISTINCT keeps SQLite from leaving out columns that nobody asks for.
+func (w builder) check(text string, limit int) string {
+	return w.with() + "\nSELECT count(*) AS n FROM (SELECT DISTINCT * FROM (SELECT * FROM (" + text + "\n) LIMIT " + strconv.Itoa(limit+1) + "))"
+}
+
+// with is what the statement finds in place of the kernel's tables.
+func (w builder) with() string {
 	with := []string{verbatim}
 	if !w.scope.All {
 		with = append(with, w.readable(), w.unseen())
@@ -70,7 +89,7 @@ func (w builder) wrap(text string, limit int) string {
 			}
 		}
 	}
-	return "WITH RECURSIVE " + strings.Join(with, ",\n") + "\nSELECT * FROM (" + text + "\n) LIMIT " + strconv.Itoa(limit+1)
+	return "WITH RECURSIVE " + strings.Join(with, ",\n")
 }
 
 // readable is a CTE with the ids of the readable notebooks.

@@ -13,9 +13,11 @@ type statement struct {
 	text string
 	// ctes are the names the statement defines itself.
 	ctes map[string]bool
-	// plain is true for one SELECT from one table whose operators cannot fail at
-	// run time; functions are judged separately.
-	plain bool
+	// oneTable is true for one SELECT from one table.
+	oneTable bool
+	// steady is true when no operator can fail at run time; functions are judged
+	// separately.
+	steady bool
 	// badMatch tells that MATCH is used otherwise than column MATCH 'literal'.
 	badMatch bool
 }
@@ -38,7 +40,7 @@ func parse(stmt string) (*statement, *Refusal) {
 	if refusal := checkNames(tokens); refusal != nil {
 		return nil, refusal
 	}
-	st := &statement{ctes: definedNames(tokens), plain: oneTable(tokens) && steady(tokens), badMatch: badMatch(tokens)}
+	st := &statement{ctes: definedNames(tokens), oneTable: oneTable(tokens), steady: steady(tokens), badMatch: badMatch(tokens)}
 	var b strings.Builder
 	render(&b, tokens)
 	st.text = strings.TrimSpace(b.String())

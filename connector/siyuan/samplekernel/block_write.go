@@ -57,7 +57,11 @@ func (k *Kernel) firstID(dom string) string {
 	if err != nil || len(blocks) == 0 {
 		return ""
 	}
-	if id := blocks[0].ID; id != "" && strings.Contains(dom, id) {
+	first := blocks[0]
+	if item := firstBlock(first); first.Type == ast.NodeList && item != nil && (first.ID == "" || !strings.Contains(dom, first.ID)) {
+		first = item // parsing put a list around bare items
+	}
+	if id := first.ID; id != "" && strings.Contains(dom, id) {
 		return id
 	}
 	return k.newID()

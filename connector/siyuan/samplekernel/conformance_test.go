@@ -191,28 +191,32 @@ func between() map[string]func(*player) {
 	later := func(p *player) { p.clock.advance(5 * time.Second) }
 	return map[string]func(*player){
 		"search/the embed block's own row now holds text of another notebook": flush,
-		"search/findReplace: no replaceTypes replaces nothing":                func(p *player) { p.fresh(6); p.flush() },
-		"attr/batchSetBlockAttrs":                                             flush, // time passed: the earlier writes were in the index
-		"attr/sql after flush":                                                flush,
-		"block/appendBlock":                                                   fresh(1),
-		"block/updateBlock: before":                                           fresh(2),
-		"block/updateBlock: list item with two items":                         fresh(3),
-		"block/batchUpdateBlock":                                              fresh(4),
-		"block/deleteBlock: paragraph":                                        fresh(5),
-		"block/deleteBlock: exists after flushTransaction":                    flush,
-		"block/deleteBlock: document after":                                   flush,
-		"block/deleteBlock: document exists after":                            flush,
-		"block/dangling reference: append":                                    fresh(8),
-		"filetree/createDocWithMd: same, after flush":                         flush,
-		"filetree/removeDocByID: a block id removes its document":             fresh(7),
-		"filetree/titles after these":                                         flush,
-		"filetree/createDoc":                                                  (*player).removeMalformed,
-		"tag/renameTag":                                                       flush,
-		"tag/getTag after rename":                                             flush,
-		"tag/removeTag":                                                       flush,
-		"tag/paragraph after removeTag":                                       flush,
-		"bookmark/renameBookmark":                                             flush,
-		"bookmark/getBookmark after rename":                                   flush,
+		"repo/createSnapshot: second": func(p *player) {
+			p.call("/api/block/appendBlock", obj{"dataType": "markdown", "data": "between snapshots", "parentID": "20240106090200-labdoc3"})
+			p.flush()
+		},
+		"search/findReplace: no replaceTypes replaces nothing":    func(p *player) { p.fresh(6); p.flush() },
+		"attr/batchSetBlockAttrs":                                 flush, // time passed: the earlier writes were in the index
+		"attr/sql after flush":                                    flush,
+		"block/appendBlock":                                       fresh(1),
+		"block/updateBlock: before":                               fresh(2),
+		"block/updateBlock: list item with two items":             fresh(3),
+		"block/batchUpdateBlock":                                  fresh(4),
+		"block/deleteBlock: paragraph":                            fresh(5),
+		"block/deleteBlock: exists after flushTransaction":        flush,
+		"block/deleteBlock: document after":                       flush,
+		"block/deleteBlock: document exists after":                flush,
+		"block/dangling reference: append":                        fresh(8),
+		"filetree/createDocWithMd: same, after flush":             flush,
+		"filetree/removeDocByID: a block id removes its document": fresh(7),
+		"filetree/titles after these":                             flush,
+		"filetree/createDoc":                                      (*player).removeMalformed,
+		"tag/renameTag":                                           flush,
+		"tag/getTag after rename":                                 flush,
+		"tag/removeTag":                                           flush,
+		"tag/paragraph after removeTag":                           flush,
+		"bookmark/renameBookmark":                                 flush,
+		"bookmark/getBookmark after rename":                       flush,
 		"av/addAttributeViewBlocks: bound": func(p *player) {
 			for _, key := range []string{"not-an-id", "20240106130190-labkeyy"} {
 				p.call("/api/av/removeAttributeViewKey", obj{"avID": "20240106130000-labavid", "keyID": key})

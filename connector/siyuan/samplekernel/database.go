@@ -1,6 +1,7 @@
 package samplekernel
 
 import (
+	"errors"
 	"fmt"
 	"html"
 	"os"
@@ -286,6 +287,44 @@ func removeAttributeViewBlocks(k *Kernel, a args) (any, error) {
 		}
 	}
 	return nil, nil
+}
+
+// replaceAttributeViewBlocks binds rows to other blocks. Blocks that have no row
+// are passed over.
+func replaceAttributeViewBlocks(k *Kernel, a args) (any, error) {
+	avID, detached := a.str("avID"), a.boolOr("isDetached", false)
+	for _, pair := range a.objects("oldNew") {
+		for old := range pair {
+			src := av.Source{BlockID: pair.str(old), Detached: detached}
+			p, ok := k.block(src.BlockID)
+			if !ok && !detached {
+				continue
+			} else if ok {
+				src.Content = k.refText(p)
+			}
+			replaced := false
+			err := k.withDatabase(avID, func(db *av.Database) error {
+				replaced = db.Rebind(old, src, k.maker())
+				return nil
+			})
+			if err != nil || !replaced {
+				return nil, err
+			}
+			if err := errors.Join(k.bind(old, avID, false), k.bind(src.BlockID, avID, !detached)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// setDatabaseBlockView makes a view the one that a database's block shows.
+func setDatabaseBlockView(k *Kernel, a args) (any, error) {
+	p, ok := k.block(a.str("id"))
+	if !ok {
+		return nil, fail(k.notFoundText())
+	}
+	return nil, k.setAttrs(p, map[string]string{"custom-sy-av-view": a.str("viewID")})
 }
 
 func createAttributeViewItem(k *Kernel, a args) (any, error) {

@@ -35,6 +35,8 @@ func databaseRoutes() map[string]route {
 		p + "sortAttributeViewKey":                        {serve: sortAttributeViewKey, write: true},
 		p + "sortAttributeViewViewKey":                    {serve: sortAttributeViewKey, write: true},
 		p + "addAttributeViewBlocks":                      {serve: addAttributeViewBlocks, write: true},
+		p + "batchReplaceAttributeViewBlocks":             {serve: replaceAttributeViewBlocks, write: true},
+		p + "setDatabaseBlockView":                        {serve: setDatabaseBlockView, write: true},
 		p + "removeAttributeViewBlocks":                   {serve: removeAttributeViewBlocks, write: true},
 		p + "createAttributeViewItem":                     {serve: createAttributeViewItem, write: true},
 		p + "setAttributeViewBlockAttr":                   {serve: setAttributeViewBlockAttr, write: true},

@@ -14,7 +14,8 @@ func embedQuery(n *ast.Node) string {
 	return ""
 }
 
-// embedHits runs the statement of an embed over all open notebooks.
+// embedHits runs the statement of an embed over all open notebooks. Embeds show
+// no embeds: a rendered one often matches its own statement.
 func (k *Kernel) embedHits(stmt string) (hits []place) {
 	if k.index.ReadOnly(stmt) != nil {
 		return nil
@@ -25,7 +26,7 @@ func (k *Kernel) embedHits(stmt string) (hits []place) {
 	}
 	for _, r := range rows {
 		id, _ := r["id"].(string)
-		if p, ok := k.block(id); ok {
+		if p, ok := k.block(id); ok && p.node.Type != ast.NodeBlockQueryEmbed {
 			hits = append(hits, p)
 		}
 	}

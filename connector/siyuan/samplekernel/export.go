@@ -14,6 +14,8 @@ import (
 func exportRoutes() map[string]route {
 	return map[string]route{
 		"/api/export/exportMdContent": {serve: exportMdContent},
+		"/api/export/exportMd":        {serve: exportMd},
+		"/api/export/exportResources": {serve: exportResources},
 		"/api/lute/spinBlockDOM":      {serve: spinBlockDOM},
 		"/api/lute/html2BlockDOM":     {serve: html2BlockDOM},
 	}

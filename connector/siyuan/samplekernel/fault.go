@@ -1,9 +1,8 @@
 package samplekernel
 
 import (
-	"io"
+	"bytes"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"time"
 )
@@ -96,7 +95,7 @@ func (f *Faults) wrap(h http.Handler) http.Handler {
 		case FaultDrop:
 			panic(http.ErrAbortHandler)
 		case FaultDropAfter:
-			h.ServeHTTP(httptest.NewRecorder(), r)
+			h.ServeHTTP(newHeld(), r)
 			panic(http.ErrAbortHandler)
 		case FaultSlow:
 			if wait(r, time.After(fault.Delay), freed) {
@@ -130,7 +129,6 @@ func orStatus(status int) int {
 
 // wait is false when the client gave up first.
 func wait(r *http.Request, due <-chan time.Time, freed <-chan struct{}) bool {
-	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 0)) // the body stays for the handler
 	select {
 	case <-due:
 	case <-freed:
@@ -140,16 +138,28 @@ func wait(r *http.Request, due <-chan time.Time, freed <-chan struct{}) bool {
 	return true
 }
 
-// half sends the length of the whole answer and one half of it.
+// held is an answer that is kept instead of sent.
+type held struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func newHeld() *held { return &held{header: http.Header{}, status: http.StatusOK} }
+
+func (a *held) Header() http.Header         { return a.header }
+func (a *held) WriteHeader(status int)      { a.status = status }
+func (a *held) Write(b []byte) (int, error) { return a.body.Write(b) }
+
+// half sends one half of the answer.
 func half(w http.ResponseWriter, r *http.Request, h http.Handler) {
-	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, r)
-	for name, values := range rec.Header() {
+	answer := newHeld()
+	h.ServeHTTP(answer, r)
+	for name, values := range answer.header {
 		w.Header()[name] = values
 	}
-	w.WriteHeader(rec.Code)
-	body := rec.Body.Bytes()
-	w.Write(body[:len(body)/2])
+	w.WriteHeader(answer.status)
+	w.Write(answer.body.Bytes()[:answer.body.Len()/2])
 	if fl, ok := w.(http.Flusher); ok {
 		fl.Flush()
 	}

@@ -154,10 +154,14 @@ func (k *Kernel) versionAt(p string) (version, bool) {
 func getDocHistoryContent(k *Kernel, a args) (any, error) {
 	out := map[string]any{"content": "", "id": "", "isLargeDoc": false, "rootID": ""}
 	if v, ok := k.versionAt(a.str("historyPath")); ok {
-		content := strings.NewReplacer(`contenteditable="true"`, `contenteditable="false"`, `draggable="true"`, `draggable="false"`).Replace(dom(v.root))
-		out["content"], out["id"], out["rootID"] = content, v.root.ID, v.root.ID
+		out["content"], out["id"], out["rootID"] = frozen(dom(v.root)), v.root.ID, v.root.ID
 	}
 	return out, nil
+}
+
+// frozen is a DOM nobody can edit, as the past is shown.
+func frozen(dom string) string {
+	return strings.NewReplacer(`contenteditable="true"`, `contenteditable="false"`, `draggable="true"`, `draggable="false"`).Replace(dom)
 }
 
 // rollbackDocHistory puts a version back, under its old path if the document
@@ -168,18 +172,24 @@ func rollbackDocHistory(k *Kernel, a args) (any, error) {
 	if !ok {
 		return nil, fail("history path [" + p + "] not exist")
 	}
-	if _, open := k.openBox(v.box); !open {
-		return nil, fail(msgNoNotebook)
+	_, rel, _ := strings.Cut(filepath.ToSlash(v.file), "/"+v.box+"/")
+	return nil, k.restore(v.box, "/"+rel, v.root)
+}
+
+// restore makes root the tree of its document again, which is put at syPath if
+// it is gone.
+func (k *Kernel) restore(box, syPath string, root *ast.Node) error {
+	if _, open := k.openBox(box); !open {
+		return fail(msgNoNotebook)
 	}
-	d, exists := k.docs[v.root.ID]
+	d, exists := k.docs[root.ID]
 	if !exists {
-		_, rel, _ := strings.Cut(filepath.ToSlash(v.file), "/"+v.box+"/")
-		d = &document{box: v.box, path: "/" + rel}
+		d = &document{box: box, path: syPath}
 	}
-	d.root = v.root
-	k.docs[v.root.ID] = d
+	d.root = root
+	k.docs[root.ID] = d
 	d.hpath = k.hpath(d)
-	return nil, k.save(d)
+	return k.save(d)
 }
 
 func rollbackMissing(_ *Kernel, a args) (any, error) {

@@ -63,6 +63,7 @@ type Kernel struct {
 	blocks    map[string]place     // the block tree: where each known block stands
 	stale     map[string]staleness // documents whose index rows are out of date
 	deletes   []task               // deleteBlock's queue, drained by any write or flush
+	renders   []task               // texts of rendered embeds on their way into the index
 	mounts    []task               // index work of open and close, not drained by a flush
 	boot      bootState
 	undo      map[string]*undoStack

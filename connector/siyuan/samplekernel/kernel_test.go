@@ -144,19 +144,14 @@ func TestSampleWorkspaceIsFoundAgainAfterARestart(t *testing.T) {
 	}
 }
 
-func TestStartWithSampleAndAppendAreQuick(t *testing.T) {
-	start := time.Now()
-	r := newRig(t, samplekernel.Options{Sample: true})
-	seeded := time.Since(start)
-	box := r.notebook("Speed")
-	id := r.doc(box, "/Doc", "start")
-	start = time.Now()
-	for range 50 {
-		r.call("/api/block/appendBlock", obj{"dataType": "markdown", "data": "a paragraph", "parentID": id})
-	}
-	each := time.Since(start) / 50
-	t.Logf("start with sample %v, append %v", seeded, each)
-	if seeded > time.Second || each > 20*time.Millisecond {
-		t.Fatal("far slower than it should be")
+func BenchmarkStartWithSample(b *testing.B) {
+	for b.Loop() {
+		k, err := samplekernel.New(samplekernel.Options{Sample: true})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := k.Close(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

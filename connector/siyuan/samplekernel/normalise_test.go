@@ -22,7 +22,8 @@ import (
 //     order is random in a real kernel;
 //   - data-node-index is dropped from DOM;
 //   - numbers of time and size, the hash column and spelled-out ages become one word;
-//   - the ids of database cells are not compared;
+//   - the ids of database cells are not compared, the hashes that name snapshots, their
+//     files and zips become one word, as do the names of the machine;
 //   - reference ids and the columns of a database row are sorted: no order is promised
 //     for them;
 //   - machine words become the placeholders of the recorder.
@@ -36,6 +37,7 @@ var (
 	openTag     = regexp.MustCompile(`<(?:div|span) [^<>]*>`)
 	nodeIndex   = regexp.MustCompile(` data-node-index="\d+"`)
 	historyTime = regexp.MustCompile(`2026-11-30-\d{6}`)
+	snapshotID  = regexp.MustCompile(`\b(?:[0-9a-f]{40}|[0-9a-f]{32})\b`)
 	unixSeconds = regexp.MustCompile(`^179604\d{4}$`)
 	shortID     = regexp.MustCompile(`^[0-9a-z]{7}$`)
 )
@@ -52,6 +54,7 @@ func normaliseText(s string) string {
 	s = madeUpTime.ReplaceAllString(s, "NOW")
 	s = spokenTime.ReplaceAllString(s, "NOW")
 	s = unixSeconds.ReplaceAllString(s, "NOW")
+	s = snapshotID.ReplaceAllString(s, "MADE-UP-ID")
 	s = nodeIndex.ReplaceAllString(s, "")
 	s = attrList.ReplaceAllStringFunc(s, sortAttributes)
 	return openTag.ReplaceAllStringFunc(s, sortAttributes)
@@ -60,7 +63,7 @@ func normaliseText(s string) string {
 // volatile fields say when or how big; only whether they are there is compared.
 func volatile(key string) bool {
 	switch key {
-	case "mtime", "ctime", "hMtime", "hCtime", "size", "hSize", "hash", "createdAt", "updatedAt", "hCreated", "hUpdated", "viewedAt", "openAt", "due", "lastReview":
+	case "mtime", "ctime", "hMtime", "hCtime", "size", "hSize", "hash", "createdAt", "updatedAt", "hCreated", "hUpdated", "viewedAt", "openAt", "due", "lastReview", "systemID", "systemName":
 		return true
 	}
 	return false
@@ -168,7 +171,7 @@ func (p *player) pair(recorded, ours any) {
 		if !ok {
 			return
 		}
-		for _, pattern := range []*regexp.Regexp{madeUpID, historyTime, unixSeconds} {
+		for _, pattern := range []*regexp.Regexp{madeUpID, historyTime, unixSeconds, snapshotID} {
 			theirs, mine := pattern.FindAllString(a, -1), pattern.FindAllString(b, -1)
 			for i, id := range theirs {
 				if _, known := p.ids[id]; !known && len(theirs) == len(mine) {

@@ -112,7 +112,7 @@ func (k *Kernel) embedResult(p place, breadcrumb bool) map[string]any {
 }
 
 func searchEmbedBlock(k *Kernel, a args) (any, error) {
-	_ = a.str("embedBlockID")
+	embed := a.str("embedBlockID")
 	stmt, exclude := a.str("stmt"), map[string]bool{}
 	for _, id := range a.strs("excludeIDs") {
 		exclude[id] = true
@@ -120,31 +120,55 @@ func searchEmbedBlock(k *Kernel, a args) (any, error) {
 	if err := k.index.ReadOnly(stmt); err != nil {
 		return nil, fail(err.Error())
 	}
-	blocks := []any{}
+	var shown []place
 	hits := k.embedHits(stmt)
 	sort.SliceStable(hits, func(i, j int) bool {
 		return hits[i].node.IALAttr("updated") > hits[j].node.IALAttr("updated")
 	})
 	for _, p := range hits {
 		if !exclude[p.node.ID] {
-			blocks = append(blocks, k.embedResult(p, a.boolOr("breadcrumb", false)))
+			shown = append(shown, p)
 		}
 	}
-	return map[string]any{"blocks": blocks}, nil
+	return k.renderEmbed(embed, shown, a.boolOr("breadcrumb", false)), nil
 }
 
 func getEmbedBlock(k *Kernel, a args) (any, error) {
-	_ = a.str("embedBlockID")
-	blocks := []any{}
+	embed := a.str("embedBlockID")
+	var shown []place
 	for _, id := range a.strs("includeIDs") {
 		if p, ok := k.block(id); ok {
-			blocks = append(blocks, k.embedResult(p, a.boolOr("breadcrumb", false)))
+			shown = append(shown, p)
 		}
 	}
-	return map[string]any{"blocks": blocks}, nil
+	return k.renderEmbed(embed, shown, a.boolOr("breadcrumb", false)), nil
 }
 
-// updateEmbedBlock writes the text of an embed's results into its index row.
+// renderEmbed answers the blocks an embed shows. It also puts their text in the
+// embed's own index row, whatever notebooks they are in: from then on a search
+// in the embed's notebook finds text of the others.
+func (k *Kernel) renderEmbed(embed string, shown []place, breadcrumb bool) map[string]any {
+	var content strings.Builder
+	blocks := []any{}
+	for _, p := range shown {
+		blocks = append(blocks, k.embedResult(p, breadcrumb))
+		content.WriteString(text.RawContent(p.node))
+	}
+	if p, ok := k.block(embed); ok && p.node.Type == ast.NodeBlockQueryEmbed {
+		k.cacheEmbed(embed, content.String())
+	}
+	return map[string]any{"blocks": blocks}
+}
+
+func (k *Kernel) cacheEmbed(id, content string) {
+	k.renders = append(k.renders, task{k.now().Add(k.opt.IndexLag), func() {
+		if err := k.index.SetContent(id, content); err != nil {
+			panic(err) // as in reindex
+		}
+	}})
+}
+
+// updateEmbedBlock lets the front end say what an embed shows.
 func updateEmbedBlock(k *Kernel, a args) (any, error) {
 	id, content := a.str("id"), a.str("content")
 	p, ok := k.block(id)
@@ -154,7 +178,8 @@ func updateEmbedBlock(k *Kernel, a args) (any, error) {
 	if p.node.Type != ast.NodeBlockQueryEmbed {
 		return nil, fail("not query embed block")
 	}
-	return nil, k.index.SetContent(id, content)
+	k.cacheEmbed(id, content)
+	return nil, nil
 }
 
 // findReplace replaces in the text of the given blocks. Without a kind of text

@@ -244,6 +244,7 @@ func (k *Kernel) settle() {
 			k.reindex(id, s)
 		}
 	}
+	k.renders = runDue(k.renders, now)
 }
 
 func runDue(tasks []task, now time.Time) (left []task) {
@@ -258,9 +259,11 @@ func runDue(tasks []task, now time.Time) (left []task) {
 }
 
 // drainDeletes runs the delete queue: writes come after the deletes before them.
-func (k *Kernel) drainDeletes() {
-	tasks := k.deletes
-	k.deletes = nil
+func (k *Kernel) drainDeletes() { drain(&k.deletes) }
+
+func drain(queue *[]task) {
+	tasks := *queue
+	*queue = nil
 	for _, t := range tasks {
 		t.run()
 	}
@@ -273,6 +276,7 @@ func (k *Kernel) flush() {
 	for _, id := range k.queue() {
 		k.reindex(id, k.stale[id])
 	}
+	drain(&k.renders)
 }
 
 // queue lists the documents to index in the order they were first written.

@@ -186,7 +186,7 @@ func allRoutes() map[string]route {
 	for _, routes := range []map[string]route{
 		systemRoutes(), notebookRoutes(), filetreeRoutes(), blockReadRoutes(), blockWriteRoutes(), blockInfoRoutes(), attrRoutes(),
 		queryRoutes(), searchRoutes(), outlineRoutes(), fileRoutes(), transactionRoutes(), databaseRoutes(),
-		refRoutes(), searchMoreRoutes(), tagRoutes(), storageRoutes(), refMoveRoutes(), riffRoutes(), templateRoutes(), assetRoutes(), historyRoutes(), exportRoutes(), fileCopyRoutes(),
+		refRoutes(), searchMoreRoutes(), tagRoutes(), storageRoutes(), refMoveRoutes(), riffRoutes(), templateRoutes(), assetRoutes(), historyRoutes(), repoRoutes(), exportRoutes(), fileCopyRoutes(), graphRoutes(), criteriaRoutes(),
 	} {
 		for p, r := range routes {
 			all[p] = r

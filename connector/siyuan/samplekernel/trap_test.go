@@ -49,6 +49,33 @@ func TestSQLSeesAWriteOnlyAfterTheLagOrAFlush(t *testing.T) {
 	}
 }
 
+func TestARenderedEmbedPutsTextOfAnotherNotebookInItsOwnRow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, samplekernel.Options{})
+	r.doc(r.notebook("Private"), "/Diary", "slept seven hours")
+	work := r.notebook("Work")
+	const stmt = "select * from blocks where content like '%slept%'"
+	r.doc(work, "/Doc", "{{"+stmt+"}}")
+	r.call("/api/sqlite/flushTransaction", obj{})
+	embed := r.sql("select id from blocks where type = 'query_embed'")[0]["id"]
+	leaked := func() int {
+		return len(r.sql("select id from blocks where content like '%slept%' and box = '" + work + "'"))
+	}
+	render := func() []any {
+		return ok[map[string][]any](r, "/api/search/searchEmbedBlock", obj{"embedBlockID": embed, "stmt": stmt, "excludeIDs": []string{}})["blocks"]
+	}
+	if shown := render(); len(shown) != 1 || leaked() != 0 {
+		t.Fatalf("the embed shows %d blocks, want 1; %d rows leak before the index has caught up", len(shown), leaked())
+	}
+	r.call("/api/sqlite/flushTransaction", obj{})
+	if n := leaked(); n != 1 {
+		t.Fatalf("%d rows of the open notebook have the private text, want the embed's", n)
+	}
+	if shown := render(); len(shown) != 1 {
+		t.Fatalf("the embed shows %d blocks: it must not show itself", len(shown))
+	}
+}
+
 func TestAStreamOfWritesCannotKeepADocumentFromTheIndex(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, samplekernel.Options{})

@@ -14,6 +14,15 @@ import (
 func Bindings() []tools.Binding {
 	return []tools.Binding{
 		tools.Bind(catalogue.BlockGetKramdown, getKramdown),
+		tools.Bind(catalogue.BlockBatchKramdown, batchKramdown),
+		tools.Bind(catalogue.BlockGetChildren, getChildren),
+		tools.Bind(catalogue.BlockGetAttrs, getAttrs),
+		tools.Bind(catalogue.BlockInfo, info),
+		tools.Bind(catalogue.BlockBreadcrumb, breadcrumb),
+		tools.Bind(catalogue.BlockDOM, dom),
+		tools.Bind(catalogue.BlockRecentUpdated, recentUpdated),
+		tools.Bind(catalogue.BlockWordCount, wordCount),
+		tools.Bind(catalogue.BlockDocsInfo, docsInfo),
 		tools.Bind(catalogue.BlockAppend, appendBlock),
 		tools.Bind(catalogue.BlockUpdate, update),
 		tools.Bind(catalogue.BlockInsert, insert),

@@ -13,7 +13,14 @@ import (
 
 // Bindings are the handlers of this tool.
 func Bindings() []tools.Binding {
-	return []tools.Binding{tools.Bind(catalogue.SearchFulltext, fulltext)}
+	return []tools.Binding{
+		tools.Bind(catalogue.SearchFulltext, fulltext),
+		tools.Bind(catalogue.SearchQuerySQL, querySQL),
+		tools.Bind(catalogue.SearchGetBacklinks, getBacklinks),
+		tools.Bind(catalogue.SearchRefs, searchRefs),
+		tools.Bind(catalogue.SearchInvalidRefs, listInvalidRefs),
+		tools.Bind(catalogue.SearchAssets, searchAssets),
+	}
 }
 
 const defaultPageSize = 32

@@ -139,6 +139,22 @@ func (d *Database) ItemOf(blockID string) (itemID string, ok bool) {
 	return "", false
 }
 
+// Rebind makes the row of a block the row of another, or detaches it. It is
+// false when the block has no row.
+func (d *Database) Rebind(blockID string, to Source, m Maker) bool {
+	item, bound := d.ItemOf(blockID)
+	if !bound {
+		return false
+	}
+	v, _ := d.Primary().Value(item)
+	v.IsDetached, v.UpdatedAt = to.Detached, m.Now()
+	v.Block.ID, v.Block.Content, v.Block.Updated = to.BlockID, to.Content, m.Now()
+	if to.Detached {
+		v.Block.ID = ""
+	}
+	return true
+}
+
 // AddRows puts rows on top of all views, in their order. A block that is bound
 // already is passed over.
 func (d *Database) AddRows(rows []Source, previousID string, m Maker) {

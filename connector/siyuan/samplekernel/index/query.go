@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +22,8 @@ func (e Refused) Error() string { return e.Message }
 const Limit = 64
 
 // Query runs a statement as /api/query/sql does. Rows are maps by column name
-// (a doubled name keeps the last value); nil means a statement without columns.
+// (a doubled name keeps the last value); nil means a statement without columns, or no
+// rows of one that the kernel could not parse.
 // SQLite's errors come with its bare message.
 func (x *Index) Query(stmt, mode string) ([]map[string]any, error) {
 	parts := splitStatements(stmt)
@@ -43,7 +45,32 @@ func (x *Index) Query(stmt, mode string) ([]map[string]any, error) {
 			return nil, err
 		}
 	}
-	return x.rewrittenQuery(parts[0])
+	verbatim := hasWords(parts[0], "distinct", "from")
+	if hasWords(parts[0], "escape") && !verbatim {
+		return nil, nil // the kernel's own printing of LIKE … ESCAPE finds nothing
+	}
+	rows, err := x.rewrittenQuery(parts[0])
+	if err == nil && len(rows) == 0 && verbatim {
+		return nil, nil
+	}
+	return rows, err
+}
+
+// hasWords looks for words that follow each other, also inside parentheses. IS
+// NOT DISTINCT FROM is syntax that the kernel's parsers do not know: SQLite gets
+// the statement as it is, and no rows are nil instead of an empty list.
+func hasWords(stmt string, words ...string) bool {
+	tokens := slices.DeleteFunc(scan(stmt), func(t token) bool { return t.comment || strings.TrimSpace(t.text) == "" })
+	for i := range tokens {
+		n := 0
+		for n < len(words) && i+n < len(tokens) && strings.EqualFold(tokens[i+n].text, words[n]) {
+			n++
+		}
+		if n == len(words) {
+			return true
+		}
+	}
+	return false
 }
 
 // queryMultiple gives the rows of the first SELECT; nothing else takes effect.
@@ -179,10 +206,7 @@ func (x *Index) run(stmt string) ([]map[string]any, error) {
 	rows := []map[string]any{}
 	for {
 		more, err := s.Step()
-		if err != nil {
-			return nil, bare(err)
-		}
-		if !more {
+		if err != nil || !more { // a value that makes a function fail ends the rows without a word
 			return rows, nil
 		}
 		rows = append(rows, row(s))

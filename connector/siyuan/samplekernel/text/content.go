@@ -82,10 +82,12 @@ func Content(n *ast.Node) string {
 	if n.Type == ast.NodeDocument {
 		return html.UnescapeString(n.IALAttr("title"))
 	}
-	return strings.ReplaceAll(rawContent(n), Zwsp, "")
+	return strings.ReplaceAll(RawContent(n), Zwsp, "")
 }
 
-func rawContent(n *ast.Node) string {
+// RawContent is the text below a node with the zero width spaces that the
+// editor puts after marks, as a rendered embed carries it into the index.
+func RawContent(n *ast.Node) string {
 	w := &contentWriter{}
 	ast.Walk(n, w.visit)
 	if n.Type == ast.NodeTable {
@@ -103,7 +105,7 @@ func Length(n *ast.Node) int {
 	if n = firstLeaf(n); n == nil {
 		return 0
 	}
-	return utf8.RuneCountInString(strings.Trim(rawContent(n), Zwsp))
+	return utf8.RuneCountInString(strings.Trim(RawContent(n), Zwsp))
 }
 
 // FirstContent is the content of the first leaf in a container, the title of a

@@ -1,0 +1,435 @@
+package proof
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"siyuan-broker/contract"
+	"siyuan-broker/contract/tools"
+)
+
+// generator makes arguments for any action out of its parameters.
+type generator struct {
+	n *notes
+	r *rand.Rand
+}
+
+func newGenerator(n *notes, seed uint64, purpose string) *generator {
+	return &generator{n: n, r: rand.New(rand.NewPCG(seed, hash(purpose)))}
+}
+
+// arguments are argument objects for one action: the corners, and at most so many
+// more out of each value of each parameter, on top of arguments that fit, and
+// free combinations.
+func (g *generator) arguments(a *tools.Action, most int) []json.RawMessage {
+	corners := g.corners(a, most)
+	var list []json.RawMessage
+	for _, p := range a.Params {
+		for _, v := range g.options(p) {
+			list = append(list, encode(g.around(a, p.Name, v)))
+		}
+	}
+	for range most/2 + 2 {
+		list = append(list, encode(g.around(a, "", nil)), encode(g.free(a)))
+	}
+	slices.SortFunc(list, func(x, y json.RawMessage) int { return strings.Compare(string(x), string(y)) })
+	list = slices.CompactFunc(list, func(x, y json.RawMessage) bool { return string(x) == string(y) })
+	g.r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return append(corners, g.choose(a, list, most)...)
+}
+
+// corners are the places that links to something hidden come together in, alone
+// and with the members of enums and both booleans, as far as most allows.
+func (g *generator) corners(a *tools.Action, most int) []json.RawMessage {
+	var alone, list []json.RawMessage
+	for _, p := range a.Params {
+		if !p.Ref.IsID() || p.Legacy || p.Ref == tools.RefNotebook {
+			continue
+		}
+		for _, name := range []string{"links", "linksP", "linksT", "linksE2", "alpha", "intro", "beta", "heading2", "entry", "tasksBlock"} {
+			alone = append(alone, encode(g.around(a, p.Name, g.n.id(name))))
+			for _, q := range a.Params {
+				values := []any{}
+				if q.Type == tools.Boolean {
+					values = append(values, true, false)
+				}
+				for _, e := range q.Enum {
+					values = append(values, e)
+				}
+				for _, v := range values {
+					if args := g.minimal(a, map[string]any{p.Name: g.n.id(name), q.Name: v}); args != nil {
+						list = append(list, encode(args))
+					}
+				}
+			}
+		}
+	}
+	g.r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return append(alone[:len(alone)/thin], list[:min(len(list), most)]...)
+}
+
+// minimal adds to some arguments no more than the contract demands; nil if
+// readable values do not make them valid.
+func (g *generator) minimal(a *tools.Action, args map[string]any) map[string]any {
+	for _, p := range a.Params {
+		if _, set := args[p.Name]; !set && p.Required {
+			args[p.Name] = g.readable(p)
+		}
+	}
+	if _, invalid := a.Validate(encode(args)); invalid != nil {
+		return nil
+	}
+	return args
+}
+
+// free sets any parameters to any values.
+func (g *generator) free(a *tools.Action) map[string]any {
+	args := map[string]any{}
+	for _, p := range a.Params {
+		if p.Required && g.r.IntN(20) > 0 || !p.Required && g.r.IntN(3) == 0 {
+			args[p.Name] = pick(g, g.options(p))
+		}
+	}
+	return args
+}
+
+// choose takes arguments of three kinds by turns: those that point at what the
+// caller may not see, others, and, half as often, those that the contract
+// refuses.
+func (g *generator) choose(a *tools.Action, list []json.RawMessage, most int) []json.RawMessage {
+	var secret []string
+	for _, name := range slices.Concat(g.n.secret, g.n.gone, []string{"hidden"}) {
+		secret = append(secret, g.n.id(name))
+	}
+	var pointed, plain, refused []json.RawMessage
+	for _, args := range list {
+		_, invalid := a.Validate(args)
+		switch {
+		case invalid != nil:
+			refused = append(refused, args)
+		case slices.ContainsFunc(secret, func(id string) bool { return strings.Contains(string(args), id) }):
+			pointed = append(pointed, args)
+		default:
+			plain = append(plain, args)
+		}
+	}
+	var chosen []json.RawMessage
+	for len(chosen) < most && len(pointed)+len(plain)+len(refused) > 0 {
+		for _, from := range []*[]json.RawMessage{&pointed, &plain, &pointed, &plain, &refused} {
+			if len(*from) > 0 {
+				chosen, *from = append(chosen, (*from)[0]), (*from)[1:]
+			}
+		}
+	}
+	return chosen
+}
+
+// around makes arguments that the contract accepts, if it can, with one
+// parameter set to a value; "" sets none.
+func (g *generator) around(a *tools.Action, name string, value any) map[string]any {
+	var args map[string]any
+	for range 60 {
+		args = g.base(a)
+		if name != "" {
+			args[name] = value
+		}
+		if _, invalid := a.Validate(encode(args)); invalid == nil {
+			return args
+		}
+	}
+	return args
+}
+
+// base is an example of the contract with readable things in place of its ids,
+// or readable values for a random choice of parameters.
+func (g *generator) base(a *tools.Action) map[string]any {
+	args := map[string]any{}
+	if len(a.Examples) > 0 && g.r.IntN(2) == 0 {
+		if json.Unmarshal([]byte(pick(g, a.Examples)), &args) == nil {
+			for _, p := range a.Params {
+				if v, ok := args[p.Name]; ok {
+					args[p.Name] = g.resettle(p, v)
+				}
+			}
+		}
+	}
+	for _, p := range a.Params {
+		if _, set := args[p.Name]; !set && (p.Required || g.r.IntN(4) == 0 && !p.Legacy) {
+			args[p.Name] = g.readable(p)
+		}
+	}
+	return args
+}
+
+// resettle puts readable ids where an example has ids.
+func (g *generator) resettle(p tools.Param, v any) any {
+	switch v := v.(type) {
+	case string:
+		if contract.IsID(v) || p.Ref != tools.NoRef {
+			return g.readable(p)
+		}
+	case []any:
+		for i := range v {
+			v[i] = g.resettle(*orAny(p.Items), v[i])
+		}
+	case map[string]any:
+		for _, f := range p.Fields {
+			if m, ok := v[f.Name]; ok {
+				v[f.Name] = g.resettle(f, m)
+			}
+		}
+	}
+	return v
+}
+
+func orAny(p *tools.Param) *tools.Param {
+	if p == nil {
+		return &tools.Param{Type: tools.Any}
+	}
+	return p
+}
+
+// readable is a value that a viewer may expect an answer for.
+func (g *generator) readable(p tools.Param) any {
+	switch {
+	case p.Ref.IsID():
+		return pick(g, g.readableIDs(p.Ref))
+	case p.Ref == tools.RefPath:
+		return pick(g, []string{"/", g.n.path(doc{name: "projects"}), g.n.path(doc{name: "alpha", parent: "projects"}), g.n.path(doc{name: "links"})})
+	case len(p.Enum) > 0:
+		return pick(g, p.Enum)
+	}
+	switch p.Type {
+	case tools.String:
+		return pick(g, g.words(p))
+	case tools.Integer, tools.Number:
+		low := 1.0
+		if p.Min != nil {
+			low = *p.Min
+		}
+		if p.Max != nil && *p.Max >= low {
+			return low + float64(g.r.IntN(int(min(*p.Max-low, 64))+1))
+		}
+		return low + float64(g.r.IntN(40))
+	case tools.Boolean:
+		return g.r.IntN(2) == 0
+	case tools.Array:
+		list := []any{}
+		for range max(p.MinLen, 1+g.r.IntN(2)) {
+			list = append(list, g.readable(itemOf(p)))
+		}
+		return list
+	case tools.Object:
+		return g.object(p)
+	case tools.Map:
+		return map[string]any{pick(g, mapKeys): g.readable(itemOf(p))}
+	}
+	return pick(g, []any{"lantern", 1, true, []any{}, map[string]any{"content": "lantern"}})
+}
+
+func (g *generator) object(p tools.Param) map[string]any {
+	m := map[string]any{}
+	for _, f := range p.Fields {
+		if f.Required || g.r.IntN(2) == 0 {
+			m[f.Name] = g.readable(f)
+		}
+	}
+	return m
+}
+
+var mapKeys = []string{"p", "h", "d", "paragraph", "document", "heading", "embedBlock", "av", "text", "docTitle", "custom-note", "custom-link", "memo", "name", "alias", "bookmark", "h1", "o", ".png", ".txt", "title"}
+
+func (g *generator) readableIDs(ref tools.Ref) []string {
+	var names []string
+	switch ref {
+	case tools.RefNotebook:
+		names = []string{"desk", "desk", "diary", "shut"}
+	case tools.RefDoc:
+		names = []string{"alpha", "links", "links", "projects", "beta", "namesake", "entry", "linksP"}
+	case tools.RefPlace:
+		names = []string{"desk", "alpha", "projects", "beta", "diary"}
+	default:
+		names = append(slices.Clone(g.n.visible), "desk", "links", "linksP", "linksH", "linksE2", "alpha", "intro")
+		names = append(names, g.n.rows...)
+	}
+	ids := make([]string, len(names))
+	for i, name := range names {
+		ids[i] = g.n.id(name)
+	}
+	return ids
+}
+
+// options are the values worth a try for a parameter: every member of an enum,
+// both booleans, bounds and what is beyond them, things that are readable,
+// hidden, closed, gone and malformed.
+func (g *generator) options(p tools.Param) []any {
+	var list []any
+	add := func(vs ...any) { list = append(list, vs...) }
+	switch {
+	case p.Ref.IsID():
+		for range 6 {
+			add(pick(g, g.readableIDs(p.Ref)))
+		}
+		for _, id := range g.forbidden() {
+			add(id)
+		}
+		add("not-an-id", "")
+		return list
+	case p.Ref == tools.RefPath:
+		for _, s := range g.paths() {
+			add(s)
+		}
+		return list
+	case len(p.Enum) > 0:
+		for _, e := range p.Enum {
+			add(e)
+		}
+		add("nonsense")
+		return list
+	}
+	switch p.Type {
+	case tools.String:
+		for _, w := range g.words(p) {
+			add(w)
+		}
+	case tools.Integer, tools.Number:
+		add(0, 1, 2, 7, -1, 1.5, 1<<40)
+		if p.Min != nil {
+			add(*p.Min, *p.Min-1)
+		}
+		if p.Max != nil {
+			add(*p.Max, *p.Max+1)
+		}
+	case tools.Boolean:
+		add(true, false, "maybe")
+	case tools.Array:
+		item := itemOf(p)
+		options := g.options(item)
+		for _, o := range options {
+			add([]any{o})
+		}
+		add([]any{}, []any{g.readable(item), pick(g, options)}, []any{pick(g, options), g.readable(item)}, []any{pick(g, options), pick(g, options), pick(g, options)})
+	case tools.Object:
+		add(map[string]any{}, g.object(p))
+		for _, f := range p.Fields {
+			for _, o := range g.options(f) {
+				m := g.object(p)
+				m[f.Name] = o
+				add(m)
+			}
+		}
+	case tools.Map:
+		add(map[string]any{})
+		for _, k := range mapKeys {
+			add(map[string]any{k: pick(g, g.options(itemOf(p)))})
+		}
+	default:
+		add("nightfall", 1, true, []any{g.n.id("secretP")}, map[string]any{"text": map[string]any{"content": "nightfall"}}, map[string]any{"relation": map[string]any{"blockIDs": []any{g.n.id("secretP")}}})
+	}
+	return list
+}
+
+func itemOf(p tools.Param) tools.Param { return *orAny(p.Items) }
+
+// forbidden are ids of what is hidden, closed or nowhere.
+func (g *generator) forbidden() []string {
+	ids := []string{g.n.hidden, g.n.id("secret"), g.n.id("secretP"), g.n.id("nowhere"), g.n.id("gone"), g.n.id("shutP")}
+	return append(ids, g.n.id(pick(g, g.n.secret)), g.n.id(pick(g, g.n.secret)))
+}
+
+// paths are storage paths, right and wrong.
+func (g *generator) paths() []string {
+	n := g.n
+	return []string{
+		"/", n.path(doc{name: "alpha", parent: "projects"}), n.path(doc{name: "links"}), n.path(doc{name: "entry"}), n.path(doc{name: "secret"}),
+		n.path(doc{name: "secretAlpha", parent: "secretProjects"}), n.path(doc{name: "alpha", parent: "secretProjects"}), "/" + n.desk + ".sy", "/" + n.hidden + ".sy",
+		n.path(doc{name: "nowhere"}), n.hidden + n.path(doc{name: "secret"}), "/../" + n.hidden + n.path(doc{name: "secret"}), "no/path", "",
+	}
+}
+
+// words are texts for a parameter, chosen by what its name and sentence say it
+// is; a parameter that says nothing gets some of everything.
+func (g *generator) words(p tools.Param) []string {
+	n := g.n
+	about := strings.ToLower(p.Name + " " + p.Doc)
+	says := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(about, w) })
+	}
+	queries := []string{
+		"nightfall", "orpheus", "daybreak", "lantern", "harbour", "Alpha", "Operation Nightfall", "unavailable", "Entry", "书", "shared/boat", "#shared/boat#",
+		"harbour nightfall", "lantern daybreak", "Details Nightfall", "confidential OR lantern", `"confidential nightfall"`, "night*", "(harbour AND alpha) NOT daybreak", "a", "",
+		"n.ghtfall", "(unclosed", `\bAlpha\b`, "%", "_", "'", n.id("secretP"), n.id("linksP"), "Gone", "plan", "Review",
+	}
+	readable := []string{"/Projects/Alpha", "/Operation Nightfall", "/Projects", "/", "/Projects/Nosuch", "/Desk/Projects", "/Private/Operation Nightfall", "Projects", "/Harbour log/../Entry"}
+	boxes := []string{n.desk, n.hidden, n.diary, n.desk + n.path(doc{name: "links"}), n.hidden + n.path(doc{name: "secret"}), n.id("nowhere"), n.desk + "/" + n.id("alpha"), "nonsense", n.shut}
+	files := append(n.assets(), "assets/nosuch.png", "/data/"+n.hidden, "shared", "secret-", "../conf/conf.json",
+		"alpha-template"+n.salt, "nightfall-template"+n.salt, "nosuch-template")
+	texts := []string{
+		"A plain lantern line.", "See " + ref(n, "secretP", `"x"`), "See " + ref(n, "secret", "'Operation Nightfall'"), "See " + ref(n, "nowhere", `"x"`), "See " + ref(n, "intro", `"x"`), "bare " + ref(n, "secretP", ""), "bare " + ref(n, "alpha", ""),
+		"{{select * from blocks where id='" + n.id("secretP") + "'}}", "{{select * from blocks where content like '%nightfall%'}}", "{{select * from blocks where id='" + n.id("nowhere") + "'}}",
+		"![x](" + n.assets()[2] + ")", "![x](assets/nosuch.png)", "[x](siyuan://blocks/" + n.id("secretP") + ")", "", "# Heading", "two\n\nblocks", "- item",
+		`<div data-node-id="` + n.id("fresh") + `" data-type="NodeParagraph" class="p"><div contenteditable="true" spellcheck="false">dom <span data-type="block-ref" data-id="` + n.id("secretP") + `" data-subtype="d">x</span></div></div>`,
+		`<div class="av" data-node-id="` + n.id("freshAV") + `" data-type="NodeAttributeView" data-av-id="` + n.id("vault") + `" data-av-type="table"></div>`,
+	}
+	labels := []string{"shared/boat", "shared", "orpheus/secret", "daybreak", "diary", "Review", "Nightfall list", "alpha-intro", "plan", "nosuch", "custom-phase", "custom-link", "Vault of nightfall", "Tasks"}
+	switch {
+	case says("select over", "stmt", "sql "):
+		return statements(n)
+	case says("notebook ids, or"):
+		return boxes
+	case says("readable path", "hpath", "readable or storage"):
+		return slices.Concat(readable, g.paths())
+	case says("asset", "template", "file", "extension", "cover", "icon"):
+		return files
+	case says("title", "name of", "new title"):
+		return []string{"Alpha", "Operation Nightfall", "A new title", "a/b", strings.Repeat("x", 600), ""}
+	case says("tag", "label", "bookmark", "name"):
+		return labels
+	case says("look for", "query", "keyword", "old text", "part of", "text as shown", "keep only"):
+		return queries
+	case says("text", "data", "markdown", "value", "replacement", "message"):
+		return texts
+	}
+	mixed := slices.Concat(queries, readable, boxes, files, texts, labels, statements(n)[:6], g.forbidden(), g.paths())
+	g.r.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+	return append(mixed[:24:24], n.id(pick(g, n.visible)), n.id("secretP"), "nightfall", "lantern")
+}
+
+func ref(n *notes, name, anchor string) string {
+	if anchor == "" {
+		return "((" + n.id(name) + "))"
+	}
+	return "((" + n.id(name) + " " + anchor + "))"
+}
+
+// statements are ways to ask SQL about what is hidden.
+func statements(n *notes) []string {
+	list := []string{
+		"SELECT id, content FROM blocks ORDER BY id", "SELECT count(*) FROM blocks", "SELECT box, count(*) AS n FROM blocks GROUP BY box ORDER BY box", "SELECT * FROM blocks WHERE content LIKE '%nightfall%' ORDER BY id",
+		"SELECT * FROM blocks WHERE box = '${hidden}'", "SELECT id FROM blocks WHERE id = '${secretP}'", "SELECT content, markdown, fcontent FROM blocks WHERE type = 'query_embed' ORDER BY id",
+		"SELECT markdown FROM blocks WHERE root_id = '${links}' ORDER BY id", "SELECT * FROM refs ORDER BY id", "SELECT def_block_id, count(*) AS n FROM refs GROUP BY def_block_id ORDER BY def_block_id",
+		"SELECT b.id, r.content FROM blocks b JOIN refs r ON r.def_block_id = b.id ORDER BY b.id, r.id", "SELECT * FROM attributes ORDER BY id", "SELECT * FROM spans WHERE type LIKE '%ref%' ORDER BY id", "SELECT * FROM assets ORDER BY id",
+		"SELECT DISTINCT tag FROM blocks ORDER BY tag", "SELECT content FROM blocks WHERE id IN (SELECT def_block_id FROM refs) ORDER BY id", "SELECT id FROM blocks WHERE content MATCH 'nightfall' ORDER BY id",
+		"SELECT id FROM blocks_fts WHERE blocks_fts MATCH 'nightfall'", "SELECT * FROM main.blocks", "SELECT * FROM stat", "SELECT * FROM block_embeddings", "SELECT * FROM sqlite_master", "SELECT * FROM file_annotation_refs",
+		"SELECT id FROM blocks UNION SELECT id FROM blocks WHERE box='${hidden}' ORDER BY 1", "WITH x AS (SELECT * FROM blocks) SELECT count(*) FROM x", "WITH blocks AS (SELECT 1 AS id) SELECT * FROM blocks",
+		"SELECT max(rowid), min(rowid) FROM blocks", "SELECT id FROM blocks ORDER BY rowid DESC LIMIT 3", "SELECT (SELECT count(*) FROM blocks WHERE content LIKE '%daybreak%') AS n", "SELECT nosuch FROM blocks", "SELECT FROM", "DELETE FROM blocks RETURNING id",
+		"SELECT id FROM blocks LIMIT 5, 3", "SELECT total_changes(), last_insert_rowid()", "SELECT CASE WHEN EXISTS (SELECT 1 FROM blocks WHERE box='${hidden}') THEN 1 ELSE json('{') END", "SELECT randomblob(4) FROM blocks LIMIT 1",
+	}
+	for i := range list {
+		list[i] = n.text(list[i])
+	}
+	return list
+}
+
+func pick[T any](g *generator, list []T) T { return list[g.r.IntN(len(list))] }
+
+func encode(args map[string]any) json.RawMessage {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		panic(fmt.Sprintf("generated arguments do not marshal: %v", err))
+	}
+	return raw
+}

@@ -1,0 +1,189 @@
+package proof
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// ingredient is a kind of link into the hidden notebook that needs endpoints a
+// sample kernel may not imitate.
+type ingredient struct {
+	name  string
+	needs []string
+	add   func(n *notes, k *kernelAPI) error // nil: the notes are enough
+}
+
+func ingredients() []ingredient {
+	return []ingredient{
+		{"rendered query embeds", []string{"search/searchEmbedBlock"}, (*notes).renderEmbeds},
+		{"databases with bound rows, relation, rollup and template columns", []string{"av/renderAttributeView", "av/addAttributeViewBlocks", "av/addAttributeViewKey", "av/setAttributeViewBlockAttr", "transactions"}, databases},
+		{"flashcards", []string{"riff/createRiffDeck", "riff/addRiffCards"}, flashcards},
+		{"templates", []string{"template/docSaveAsTemplate"}, templates},
+		{"document history", []string{"history/createDocHistory", "history/searchHistory"}, histories},
+		{"snapshots", []string{"repo/initRepoKeyFromPassphrase", "repo/createSnapshot"}, snapshots},
+		{"recent documents", []string{"storage/updateRecentDocViewTime", "storage/getRecentDocs"}, recents},
+		{"backlinks and mentions", []string{"ref/getBacklink2"}, nil},
+		{"bookmark lists", []string{"bookmark/getBookmark"}, nil},
+		{"tag lists", []string{"tag/getTag"}, nil},
+		{"asset lists", []string{"search/searchAsset", "asset/getUnusedAssets"}, nil},
+		{"graph", []string{"graph/getGraph"}, nil},
+		{"exports with embeds", []string{"export/exportMdContent"}, nil},
+	}
+}
+
+// addIngredients adds what the kernel can take and notes what it cannot.
+func (n *notes) addIngredients(k *kernelAPI) error {
+	for _, in := range ingredients() {
+		known, err := k.has(in.needs...)
+		switch {
+		case err != nil:
+			return err
+		case !known:
+			n.Ingredients[in.name] = "the kernel lacks an endpoint"
+			continue
+		case in.add == nil:
+		default:
+			if err := in.add(n, k); err != nil {
+				return fmt.Errorf("ingredient %q: %w", in.name, err)
+			}
+		}
+		n.Ingredients[in.name] = "in"
+	}
+	return nil
+}
+
+const builtinDeck = "20230218211946-2kw8jgx"
+
+func flashcards(n *notes, k *kernelAPI) error {
+	data, err := k.post("riff/createRiffDeck", map[string]any{"name": "Deck " + n.salt})
+	if err != nil {
+		return err
+	}
+	var deck struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(data, &deck); err != nil {
+		return err
+	}
+	n.ids["deck"] = deck.ID
+	n.rows = append(n.rows, "deck")
+	for _, d := range []string{deck.ID, builtinDeck} {
+		blocks := []string{n.id("intro"), n.id("secretP"), n.id("entryP"), n.id("secretAP"), n.id("details")}
+		if _, err := k.post("riff/addRiffCards", map[string]any{"deckID": d, "blockIDs": blocks}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func templates(n *notes, k *kernelAPI) error {
+	for name, title := range map[string]string{"secret": "nightfall-template" + n.salt, "alpha": "alpha-template" + n.salt} {
+		if _, err := k.post("template/docSaveAsTemplate", map[string]any{"id": n.id(name), "name": title, "overwrite": true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func histories(n *notes, k *kernelAPI) error {
+	for _, name := range []string{"secret", "alpha", "secretAlpha", "links", "entry"} {
+		if _, err := k.post("history/createDocHistory", map[string]any{"id": n.id(name)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// snapshots keep every notebook of a sample kernel. In a real SiYuan they would
+// set the key of its repository.
+func snapshots(n *notes, k *kernelAPI) error {
+	if n.salt != "" {
+		return nil
+	}
+	if _, err := k.post("repo/initRepoKeyFromPassphrase", map[string]any{"pass": "proof"}); err != nil {
+		return err
+	}
+	_, err := k.post("repo/createSnapshot", map[string]any{"memo": "proof"})
+	return err
+}
+
+func recents(n *notes, k *kernelAPI) error {
+	for _, name := range []string{"alpha", "secret", "links", "secretAlpha", "entry", "secretProjects"} {
+		if _, err := k.post("storage/updateRecentDocViewTime", map[string]any{"rootID": n.id(name)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// databases makes two: "tasks" in Alpha binds readable and hidden blocks and
+// relates to "people", which has a row in each notebook. The hidden notebook
+// shows a third, "vault", that a readable document mirrors.
+func databases(n *notes, k *kernelAPI) error {
+	show := func(av, block, after string) error {
+		dom := fmt.Sprintf(`<div class="av" data-node-id="%s" data-type="NodeAttributeView" data-av-id="%s" data-av-type="table"></div>`, n.id(block), n.id(av))
+		if _, err := k.post("block/insertBlock", map[string]any{"dataType": "dom", "previousID": n.id(after), "data": dom}); err != nil {
+			return err
+		}
+		_, err := k.post("av/renderAttributeView", map[string]any{"id": n.id(av), "blockID": n.id(block)})
+		return err
+	}
+	key := func(av, key, name, kind string) error {
+		_, err := k.post("av/addAttributeViewKey", map[string]any{"avID": n.id(av), "keyID": n.id(key), "keyName": name, "keyType": kind, "keyIcon": "", "previousKeyID": ""})
+		return err
+	}
+	bind := func(av, block, show string) error {
+		_, err := k.post("av/addAttributeViewBlocks", map[string]any{"avID": n.id(av), "blockID": n.id(show), "srcs": []map[string]any{
+			{"id": n.id(block), "itemID": n.id("row_" + av + "_" + block), "isDetached": false}}})
+		n.rows = append(n.rows, "row_"+av+"_"+block)
+		return err
+	}
+	set := func(av, key, block string, value map[string]any) error {
+		_, err := k.post("av/setAttributeViewBlockAttr", map[string]any{"avID": n.id(av), "keyID": n.id(key), "itemID": n.id("row_" + av + "_" + block), "value": value})
+		return err
+	}
+	run := func(ops ...map[string]any) error {
+		_, err := k.post("transactions", map[string]any{"reqId": 1, "app": "proof", "session": "proof", "transactions": []any{map[string]any{"doOperations": ops, "undoOperations": []any{}}}})
+		return err
+	}
+	n.rows = append(n.rows, "tasks", "people", "vault", "tasksNote", "tasksOwner", "tasksRoll", "tasksSprig", "peopleNote")
+	n.visible = append(n.visible, "tasksBlock", "peopleBlock", "vaultMirror")
+	n.secret = append(n.secret, "vaultBlock")
+	text := func(s string) map[string]any { return map[string]any{"text": map[string]any{"content": s}} }
+	steps := []func() error{
+		func() error { return show("people", "peopleBlock", "projectsP") },
+		func() error { return show("tasks", "tasksBlock", "details") },
+		func() error { return show("vault", "vaultBlock", "secretA") },
+		func() error { return show("vault", "vaultMirror", "betaP") },
+		func() error { return key("people", "peopleNote", "Note", "text") },
+		func() error { return key("tasks", "tasksNote", "Note", "text") },
+		func() error { return key("tasks", "tasksOwner", "Owner", "relation") },
+		func() error { return key("tasks", "tasksRoll", "Roll", "rollup") },
+		func() error { return key("tasks", "tasksSprig", "Sprig", "template") },
+		func() error { return bind("people", "entry", "peopleBlock") },
+		func() error { return bind("people", "secret", "peopleBlock") },
+		func() error { return bind("tasks", "intro", "tasksBlock") },
+		func() error { return bind("tasks", "secretP", "tasksBlock") },
+		func() error { return bind("tasks", "beta", "tasksBlock") },
+		func() error { return bind("vault", "secretAP", "vaultBlock") },
+		func() error { return bind("vault", "details", "vaultMirror") },
+		func() error { return set("people", "peopleNote", "secret", text("nightfall person")) },
+		func() error { return set("tasks", "tasksNote", "secretP", text("nightfall task")) },
+		func() error { return set("tasks", "tasksNote", "intro", text("lantern task")) },
+		func() error {
+			return run(map[string]any{"action": "updateAttrViewColRelation", "avID": n.id("tasks"), "keyID": n.id("tasksOwner"), "id": n.id("people"), "isTwoWay": false, "backRelationKeyID": "", "format": "Owner"},
+				map[string]any{"action": "setAttrViewName", "id": n.id("tasks"), "data": "Tasks"}, map[string]any{"action": "setAttrViewName", "id": n.id("vault"), "data": "Vault of nightfall"},
+				map[string]any{"action": "updateAttrViewColRollup", "avID": n.id("tasks"), "id": n.id("tasksRoll"), "parentID": n.id("tasksOwner"), "keyID": n.id("peopleNote"), "data": map[string]any{"calc": nil}},
+				map[string]any{"action": "updateAttrViewColTemplate", "avID": n.id("tasks"), "id": n.id("tasksSprig"), "data": `.action{ (index (queryBlocks "SELECT * FROM blocks WHERE content LIKE '%nightfall%'") 0).Content }`})
+		},
+		func() error {
+			return set("tasks", "tasksOwner", "intro", map[string]any{"relation": map[string]any{"blockIDs": []string{n.id("row_people_secret"), n.id("row_people_entry")}, "contents": []any{}}})
+		},
+	}
+	for i, step := range steps {
+		if err := step(); err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	return nil
+}

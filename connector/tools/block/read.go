@@ -1,0 +1,207 @@
+package block
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"siyuan-broker/connector/guard"
+	"siyuan-broker/connector/tools"
+	"siyuan-broker/contract"
+	catalogue "siyuan-broker/contract/tools"
+)
+
+const (
+	defaultPageSize = 50
+	maxPageRunes    = 100_000 // characters of text on a page
+	defaultRecent   = 16
+	maxSamples      = 3 // blocks shown of each document
+)
+
+func getAttrs(ctx context.Context, r *tools.Request, in catalogue.BlockID) (out catalogue.BlockGetAttrsOut, err error) {
+	b, err := r.Session.Block(ctx, in.ID, contract.Read)
+	if err != nil {
+		return out, err
+	}
+	attrs, err := r.Session.Attrs(ctx, b)
+	return catalogue.BlockGetAttrsOut{ID: b.ID(), Attrs: attrs}, err
+}
+
+func batchKramdown(ctx context.Context, r *tools.Request, in catalogue.BlockBatchKramdownIn) (out catalogue.BlockBatchKramdownOut, err error) {
+	texts, err := r.Session.Kramdowns(ctx, in.IDs, in.Mode == "textmark")
+	if err != nil {
+		return out, err
+	}
+	out.Requested = len(texts)
+	for _, t := range texts {
+		item := catalogue.KramdownItem{ID: t.ID, OK: t.Err == nil, Kramdown: t.Kramdown}
+		if t.Err != nil {
+			item.Error = &catalogue.ItemError{Type: t.Err.Type, Message: t.Err.Message}
+			out.Failed++
+		}
+		out.Items = append(out.Items, item)
+	}
+	out.Succeeded = out.Requested - out.Failed
+	return out, nil
+}
+
+// getChildren shows a page of children. A page with more text than an answer
+// should have is refused, since cutting it would shift the pages behind it.
+func getChildren(ctx context.Context, r *tools.Request, in catalogue.BlockGetChildrenIn) (out catalogue.BlockGetChildrenOut, err error) {
+	b, err := r.Session.Block(ctx, in.ID, contract.Read)
+	if err != nil {
+		return out, err
+	}
+	children, err := r.Session.Children(ctx, b)
+	if err != nil {
+		return out, err
+	}
+	from, to, page := tools.Page(len(children), or(in.Page, 1), or(in.PageSize, defaultPageSize))
+	onPage := children[from:to]
+	if fits := len(tools.Fit(onPage, len(onPage), maxPageRunes, markdownRunes)); fits < len(onPage) {
+		return out, contract.Fail(contract.TooLarge, "The %d blocks of this page have more than %d characters.", len(onPage), maxPageRunes).
+			WithHint("Ask with pageSize %d, or read the text with document.get_doc.", max(1, fits/2))
+	}
+	out = catalogue.BlockGetChildrenOut{ID: b.ID(), Data: make([]catalogue.ChildBlock, len(onPage)), PageOut: page}
+	for i, c := range onPage {
+		out.Data[i] = catalogue.ChildBlock{ID: c.ID, Type: c.Type, SubType: c.SubType, Content: c.Plain(), Markdown: c.Markdown}
+	}
+	switch {
+	case len(children) == 0:
+		out.Hint = "The block has no blocks in it."
+	case page.HasNextPage:
+		out.Hint = fmt.Sprintf("The next blocks are on page %d.", page.Page+1)
+	}
+	return out, nil
+}
+
+func markdownRunes(c guard.Child) int { return utf8.RuneCountInString(c.Markdown) }
+
+func info(ctx context.Context, r *tools.Request, in catalogue.BlockID) (out catalogue.BlockInfoOut, err error) {
+	b, err := r.Session.Block(ctx, in.ID, contract.Read)
+	if err != nil {
+		return out, err
+	}
+	i, err := r.Session.BlockInfo(ctx, b)
+	return catalogue.BlockInfoOut{
+		ID: b.ID(), Box: b.Doc().Notebook().ID(), Path: b.Doc().Path(), RootID: b.Doc().ID(),
+		RootTitle: i.RootTitle, RootTitleEmpty: i.Untitled, RootIcon: i.RootIcon, RootChildID: i.TopID,
+	}, err
+}
+
+func breadcrumb(ctx context.Context, r *tools.Request, in catalogue.BlockBreadcrumbIn) (out catalogue.BlockBreadcrumbOut, err error) {
+	var exclude []string
+	for _, name := range in.ExcludeTypes {
+		code, ok := guard.TypeCode(name)
+		if !ok {
+			return out, contract.InvalidFields(contract.Field{Path: "excludeTypes", Message: "must be node types such as NodeListItem, or short codes such as i"})
+		}
+		exclude = append(exclude, code)
+	}
+	b, err := r.Session.Block(ctx, in.ID, contract.Read)
+	if err != nil {
+		return out, err
+	}
+	crumbs, err := r.Session.Breadcrumb(ctx, b)
+	out = catalogue.BlockBreadcrumbOut{ID: b.ID(), Breadcrumb: []catalogue.Crumb{}}
+	for _, c := range crumbs {
+		if !slices.Contains(exclude, c.Type) {
+			out.Breadcrumb = append(out.Breadcrumb, catalogue.Crumb{ID: c.ID, Name: c.Name, Type: c.Type, SubType: c.SubType})
+		}
+	}
+	return out, err
+}
+
+func dom(ctx context.Context, r *tools.Request, in catalogue.BlockID) (out catalogue.BlockDOMOut, err error) {
+	b, err := r.Session.Block(ctx, in.ID, contract.Read)
+	if err != nil {
+		return out, err
+	}
+	text, err := r.Session.DOM(ctx, b)
+	return catalogue.BlockDOMOut{ID: b.ID(), DOM: text}, err
+}
+
+func wordCount(ctx context.Context, r *tools.Request, in catalogue.BlockWordCountIn) (out catalogue.BlockWordCountOut, err error) {
+	blocks, err := r.Session.Blocks(ctx, in.IDs, contract.Read)
+	if err != nil {
+		return out, err
+	}
+	size, err := r.Session.Size(ctx, blocks)
+	return catalogue.BlockWordCountOut{Stat: catalogue.WordCount(size)}, err
+}
+
+// docsInfo describes the document of each id: a block's id stands for the
+// document it is in.
+func docsInfo(ctx context.Context, r *tools.Request, in catalogue.BlockDocsInfoIn) (out catalogue.BlockDocsInfoOut, err error) {
+	ids := in.IDs
+	if in.ID != "" {
+		ids = []string{in.ID}
+	}
+	blocks, err := r.Session.Blocks(ctx, ids, contract.Read)
+	if err != nil {
+		return out, err
+	}
+	docs := make([]guard.Doc, len(blocks))
+	for i, b := range blocks {
+		docs[i] = b.Doc()
+	}
+	heads, err := r.Session.DocHeads(ctx, docs, in.RefCount, in.AV)
+	if err != nil {
+		return out, err
+	}
+	for _, h := range heads {
+		out.Data = append(out.Data, tools.DocInfo(h, in.RefCount))
+	}
+	return out, nil
+}
+
+// recentUpdated shows the blocks changed last, and beside them the documents
+// they are in, in the order of their newest block.
+func recentUpdated(ctx context.Context, r *tools.Request, in catalogue.BlockRecentUpdatedIn) (out catalogue.BlockRecentUpdatedOut, err error) {
+	rows, err := r.Session.Recent(ctx, or(in.Count, defaultRecent))
+	if err != nil {
+		return out, err
+	}
+	var roots []string
+	for _, row := range rows {
+		if !slices.Contains(roots, row.RootID) {
+			roots = append(roots, row.RootID)
+		}
+	}
+	docs, err := r.Session.RowsOf(ctx, roots)
+	if err != nil {
+		return out, err
+	}
+	titles := map[string]string{}
+	for _, d := range docs {
+		titles[d.ID] = d.Content
+	}
+	out = catalogue.BlockRecentUpdatedOut{Documents: []catalogue.RecentDocument{}, Items: []catalogue.RecentBlock{}}
+	at := map[string]int{}
+	for _, row := range rows {
+		block := catalogue.RecentBlock{ID: row.ID, Type: row.Type, RootID: row.RootID, Content: row.Content, Updated: row.Updated}
+		i, known := at[row.RootID]
+		if !known {
+			i = len(out.Documents)
+			at[row.RootID] = i
+			out.Documents = append(out.Documents, catalogue.RecentDocument{
+				DocumentID: row.RootID, Notebook: row.Notebook.ID(), Path: row.Path, HPath: row.HPath, Name: titles[row.RootID],
+			})
+		}
+		d := &out.Documents[i]
+		if d.UpdatedBlockCount++; len(d.SampleBlocks) < maxSamples {
+			d.SampleBlocks = append(d.SampleBlocks, block)
+		}
+		out.Items = append(out.Items, block)
+	}
+	out.Count, out.DocumentCount = len(out.Items), len(out.Documents)
+	return out, nil
+}
+
+func or(v *int, standard int) int {
+	if v == nil {
+		return standard
+	}
+	return *v
+}

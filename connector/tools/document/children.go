@@ -1,0 +1,66 @@
+package document
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"siyuan-broker/connector/guard"
+	"siyuan-broker/connector/tools"
+	"siyuan-broker/contract"
+	catalogue "siyuan-broker/contract/tools"
+)
+
+// Limits of lists that have no pages: entries, and characters of text in all.
+const (
+	maxChildDocs   = 1000
+	maxChildBlocks = 512
+	maxChildRunes  = 100_000
+)
+
+func getChildDocs(ctx context.Context, r *tools.Request, in catalogue.DocumentID) (out catalogue.DocumentGetChildDocsOut, err error) {
+	doc, err := r.Session.Doc(ctx, in.ID, contract.Read)
+	if err != nil {
+		return out, err
+	}
+	hpath, err := r.Session.HPath(ctx, doc)
+	if err != nil {
+		return out, err
+	}
+	nodes, err := r.Session.DocsIn(ctx, doc.Place())
+	if err != nil {
+		return out, err
+	}
+	out = catalogue.DocumentGetChildDocsOut{ID: doc.ID(), Data: []catalogue.ChildDoc{}}
+	for _, n := range nodes[:min(len(nodes), maxChildDocs)] {
+		out.Data = append(out.Data, catalogue.ChildDoc{
+			ID: n.ID, Notebook: doc.Notebook().ID(), Path: n.Path, HPath: strings.TrimSuffix(hpath, "/") + "/" + n.Name,
+			Name: n.Name, Icon: n.Icon, SubFileCount: n.ChildCount,
+		})
+	}
+	if out.Truncated = len(nodes) > maxChildDocs; out.Truncated {
+		out.Hint = fmt.Sprintf("There are %d documents; find the others with document.search_docs, with path set to this document's storage path %s.", len(nodes), doc.Path())
+	}
+	return out, nil
+}
+
+func getChildBlocks(ctx context.Context, r *tools.Request, in catalogue.DocumentID) (out catalogue.DocumentGetChildBlocksOut, err error) {
+	doc, err := r.Session.Doc(ctx, in.ID, contract.Read)
+	if err != nil {
+		return out, err
+	}
+	children, err := r.Session.Children(ctx, doc.Block())
+	if err != nil {
+		return out, err
+	}
+	shown := tools.Fit(children, maxChildBlocks, maxChildRunes, func(c guard.Child) int { return utf8.RuneCountInString(c.Markdown) })
+	out = catalogue.DocumentGetChildBlocksOut{ID: doc.ID(), Data: make([]catalogue.ChildBlock, len(shown))}
+	for i, c := range shown {
+		out.Data[i] = catalogue.ChildBlock{ID: c.ID, Type: c.Type, SubType: c.SubType, Content: c.Plain(), Markdown: c.Markdown}
+	}
+	if out.Truncated = len(shown) < len(children); out.Truncated {
+		out.Hint = fmt.Sprintf("These are the first %d of %d blocks; block.get_children lists all of them by page.", len(shown), len(children))
+	}
+	return out, nil
+}

@@ -1,0 +1,47 @@
+package search
+
+import (
+	"context"
+	"fmt"
+
+	"siyuan-broker/connector/guard"
+	"siyuan-broker/connector/tools"
+	catalogue "siyuan-broker/contract/tools"
+)
+
+const (
+	defaultRows = 200
+	maxSQLBytes = 256 << 10 // of all rows as JSON
+)
+
+func querySQL(ctx context.Context, r *tools.Request, in catalogue.SearchQuerySQLIn) (out catalogue.SearchQuerySQLOut, err error) {
+	limit := or(in.MaxRows, defaultRows)
+	rows, more, err := r.Session.SQL(ctx, in.Stmt, limit)
+	if err != nil {
+		return out, err
+	}
+	out.Data = tools.Fit(rows, limit, maxSQLBytes, recordBytes)
+	out.Showing = len(out.Data)
+	switch {
+	case len(out.Data) < len(rows):
+		out.Truncated = true
+		out.Hint = fmt.Sprintf("More rows would be larger than %d KiB. Name fewer columns, or get the rest with %s.", maxSQLBytes>>10, next(out.Showing))
+	case more:
+		out.Truncated = true
+		out.Hint = fmt.Sprintf("There are more than %d rows. Raise maxRows (at most 1000), count them with SELECT count(*), or get the rest with %s.", limit, next(out.Showing))
+	case len(rows) == 0:
+		out.Hint = "No row matches in the notebooks you may read."
+	}
+	return out, nil
+}
+
+// next is how a statement goes on behind the rows shown.
+func next(shown int) string { return fmt.Sprintf("ORDER BY … LIMIT 1000 OFFSET %d", shown) }
+
+func recordBytes(r guard.Record) int {
+	n := 2
+	for column, value := range r {
+		n += len(column) + len(value) + 4
+	}
+	return n
+}
