@@ -7,7 +7,7 @@ UP_FLAGS ?=
 # that the build cache serves all of them.
 RELEASE = CGO_ENABLED=0 GOFLAGS=-trimpath
 
-.PHONY: up test build lint test-siyuan bench payload
+.PHONY: up test build cross lint test-siyuan bench payload soak
 
 ## up: start everything on this machine (UP_FLAGS="--url http://127.0.0.1:6806 --allow rw")
 up:
@@ -19,6 +19,7 @@ test:
 	@.ci/deps test
 	$(MAKE) --no-print-directory lint
 	$(GO) test -race -timeout 15m ./...
+	$(GO) test -timeout 10m ./connector/proof
 
 lint:
 	@fmt=$$(gofmt -l .); if [ -n "$$fmt" ]; then echo "gofmt would change:"; echo "$$fmt"; exit 1; fi
@@ -28,6 +29,12 @@ lint:
 ## build: both programs, static, into ./bin
 build:
 	$(RELEASE) $(GO) build -ldflags "-s -w" -o bin/ ./cmd/siyuan-broker ./cmd/siyuan-connector
+
+## cross: the connector for the other systems it is released for, into ./bin/GOOS-GOARCH
+cross:
+	@for t in windows/amd64 darwin/arm64 linux/arm64; do \
+		echo $$t; GOOS=$${t%/*} GOARCH=$${t#*/} $(RELEASE) $(GO) build -ldflags "-s -w" -o bin/$${t%/*}-$${t#*/}/ ./cmd/siyuan-connector || exit 1; \
+	done
 
 ## test-siyuan: the same work in a real SiYuan (SIYUAN_API_URL, SIYUAN_TOKEN); it makes notebooks of its own and removes them
 test-siyuan:
@@ -43,3 +50,13 @@ bench:
 ## payload: what an agent reads before its first call, in characters
 payload:
 	@$(GO) run ./cmd/siyuan-broker payload
+
+## soak: the long versions of tests that make test keeps short
+soak:
+	@.ci/deps test
+	PROOF_SEEDS=200 SOAK=1 $(GO) test -timeout 6h ./connector/proof ./cmd/internal/... ./broker/...
+	for target in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+		for name in $$(grep -hoE '^func (Fuzz[A-Za-z0-9]+)' $$target/*_test.go | cut -d' ' -f2); do \
+			$(GO) test -run xxx -fuzz "^$$name$$" -fuzztime 2m $$target || exit 1; \
+		done; \
+	done

@@ -48,6 +48,7 @@ type Broker struct {
 	recorder  *recorder.Recorder
 	homes     *directory
 	tunnel    *relay.Server
+	cluster   *ensemble
 	mcp       *mcpserver.Server
 
 	tls   *tls.Config
@@ -84,10 +85,21 @@ func New(cfg Config, db *Database, version string, log *slog.Logger) (*Broker, e
 	limits := relay.DefaultLimits()
 	limits.Result = cfg.MaxResultBytes
 	timing := relay.DefaultTiming()
-	timing.Drain = 0 // a single node: there is nowhere to move to
+	if cfg.RedisURL == "" {
+		timing.Drain = 0 // a single node: there is nowhere to move to
+	}
 	b.tunnel, err = relay.New(relay.Config{
 		Node: cfg.NodeID, Audiences: audiences, TLS: b.tunnelTLS(), Directory: b.homes, Events: b.onSession,
-		Logger: log, Timing: timing, Limits: limits,
+		RemoteAddr: cfg.clientIP(), Logger: log, Timing: timing, Limits: limits,
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	master, _ := cfg.masterKey() // several nodes have one: checked by Validate
+	b.cluster, err = newEnsemble(ensembleOptions{
+		Node: cfg.NodeID, RedisURL: cfg.RedisURL, PeerListen: cfg.PeerListen, PeerPublic: cfg.PeerPublic,
+		MasterKey: master, MaxResult: cfg.MaxResultBytes, Hub: b.tunnel.Hub(), Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -95,7 +107,7 @@ func New(cfg Config, db *Database, version string, log *slog.Logger) (*Broker, e
 
 	b.mcp, err = mcpserver.New(mcpserver.Config{
 		PublicURLs: cfg.PublicURLs, Issuer: b.Issuer(), Catalogue: catalogue, Tokens: verifier, Snapshots: b.snapshots,
-		Relay: b.tunnel.Hub(), Recorder: b.recorder, Version: version, Origins: cfg.AllowedOrigins, Log: log,
+		Relay: b.cluster.relay, Limit: b.cluster.limit(cfg.CallsPerMinute), Recorder: b.recorder, Version: version, Origins: cfg.AllowedOrigins, Log: log,
 		CallTimeout: cfg.CallTimeout, MaxBody: int64(cfg.MaxRequestBytes),
 	})
 	if err != nil {
@@ -167,6 +179,7 @@ func (b *Broker) cutTunnels(r tenants.Revocation) {
 
 // onSession follows tunnels: what a home reports decides what agents see.
 func (b *Broker) onSession(e relay.Event) {
+	b.cluster.onSession(e)
 	switch e.Kind {
 	case relay.SessionDown:
 		b.homes.forget(e.Session)
@@ -212,6 +225,14 @@ func (b *Broker) Run(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("tunnel_listen: %w", err), listener.Close())
 		}
 	}
+	peers, err := b.cluster.start(ctx)
+	if err != nil {
+		b.cluster.stop(ctx)
+		if raw != nil {
+			err = errors.Join(err, raw.Close())
+		}
+		return errors.Join(err, listener.Close())
+	}
 
 	b.revoked.Start(ctx)
 	b.recorder.Start()
@@ -231,6 +252,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	serve("http", func() error { return server.Serve(listener) })
 	if raw != nil {
 		serve("tunnel", func() error { return b.tunnel.Serve(raw) })
+	}
+	if peers != nil {
+		serve("peers", peers)
 	}
 	work.Go(func() { b.upkeep(ctx) })
 	close(b.ready)
@@ -265,6 +289,7 @@ func (b *Broker) stop(server *http.Server) {
 		b.log.Warn("requests did not end in time", "error", err)
 		_ = server.Close()
 	}
+	b.cluster.stop(ctx)
 	b.revoked.Stop()
 	b.snapshots.Wait()
 	b.recorder.Stop()

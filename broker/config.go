@@ -30,6 +30,9 @@ type Config struct {
 	DatabaseDirect  string        `key:"database_direct_url" env:"DATABASE_DIRECT_URL" secret:"true" doc:"PostgreSQL without a pooler in between: migrate connects with it as the owner, serve listens on it; empty: database_url."`
 	DatabaseRecord  string        `key:"database_recorder_url" env:"DATABASE_RECORDER_URL" secret:"true" doc:"PostgreSQL as the recorder role; needed with database_url."`
 	DatabaseAdmin   string        `key:"database_admin_url" env:"DATABASE_ADMIN_URL" secret:"true" doc:"PostgreSQL as a superuser, for migrate only: makes roles and database."`
+	RedisURL        string        `key:"redis_url" env:"REDIS_URL" secret:"true" doc:"Redis that several nodes share, such as rediss://user:password@host:6379/0; empty: this is the only node."`
+	PeerListen      string        `key:"peer_listen" env:"BROKER_PEER_LISTEN" doc:"Address where the other nodes reach this one's tunnels, such as 10.0.0.5:7443; needed with redis_url. Only nodes with the same master_key get in."`
+	PeerPublic      string        `key:"peer_public" env:"BROKER_PEER_PUBLIC" doc:"host:port by which the other nodes reach peer_listen; empty: peer_listen itself."`
 	MasterKey       string        `key:"master_key" env:"BROKER_MASTER_KEY" secret:"true" doc:"32 random bytes in base64 that seal the signing keys; empty: a file in the data folder, where the database is the broker's own."`
 	Data            string        `key:"data" env:"BROKER_DATA" doc:"Folder for what the broker keeps itself; empty: the user's data folder, as root /var/lib/siyuan-broker."`
 	NodeID          string        `key:"node_id" env:"BROKER_NODE_ID" doc:"Name of this node, unique among the nodes; empty: the host name."`
@@ -37,6 +40,7 @@ type Config struct {
 	LogFormat       string        `key:"log_format" env:"BROKER_LOG_FORMAT" default:"json" doc:"json or text."`
 	CallTimeout     time.Duration `key:"call_timeout" env:"BROKER_CALL_TIMEOUT" default:"60s" doc:"Longest time of one tool call."`
 	ShutdownTimeout time.Duration `key:"shutdown_timeout" env:"BROKER_SHUTDOWN_TIMEOUT" default:"20s" doc:"Longest wait for calls in flight when stopping."`
+	CallsPerMinute  int           `key:"calls_per_minute" env:"BROKER_CALLS_PER_MINUTE" default:"600" doc:"Calls an agent may make in a minute, on all nodes together, where its tenant has no limit of its own; 0: any number."`
 	MaxRequestBytes int           `key:"max_request_bytes" env:"BROKER_MAX_REQUEST_BYTES" default:"4194304" doc:"Largest request body."`
 	MaxResultBytes  int           `key:"max_result_bytes" env:"BROKER_MAX_RESULT_BYTES" default:"8388608" doc:"Largest result passed inline."`
 }
@@ -83,6 +87,9 @@ func (c *Config) Validate() error {
 	}
 	if c.DatabaseURL != "" && c.DatabaseRecord == "" {
 		fail("database_recorder_url: needed with database_url; `siyuan-broker migrate` tells which roles it makes")
+	}
+	if err := validatePeers(c.RedisURL, c.PeerListen, c.PeerPublic, c.DatabaseURL); err != nil {
+		bad = append(bad, err)
 	}
 	if c.Data == "" {
 		c.Data = defaultData()

@@ -21,6 +21,9 @@ const (
 	databaseName = "siyuan"
 )
 
+// masterKeyFile is where a broker keeps the master key nobody configured.
+const masterKeyFile = "master.key"
+
 // Database is an open store, with the PostgreSQL server behind it where that is
 // the broker's own.
 type Database struct {
@@ -68,19 +71,7 @@ func JoinDatabase(ctx context.Context, c *Config, log *slog.Logger) (*Database, 
 	if !errors.As(err, &locked) {
 		return db, err
 	}
-	dsn, err := pglocal.Running(c.Data)
-	if err != nil {
-		return nil, err
-	}
-	key, err := ownMasterKey(c.Data)
-	if err != nil {
-		return nil, err
-	}
-	store, err := postgres.Open(ctx, ownOptions(dsn, key, log))
-	if err != nil {
-		return nil, err
-	}
-	return &Database{Store: store}, nil
+	return AttachDatabase(ctx, c, log)
 }
 
 func openOwn(ctx context.Context, c *Config, log *slog.Logger) (_ *Database, err error) {
@@ -101,9 +92,11 @@ func openOwn(ctx context.Context, c *Config, log *slog.Logger) (_ *Database, err
 	if err != nil {
 		return nil, err
 	}
-	key, err := ownMasterKey(c.Data)
+	var key []byte
 	if c.MasterKey != "" {
 		key, err = c.masterKey()
+	} else {
+		key, err = ownMasterKey(c.Data)
 	}
 	if err != nil {
 		return nil, err
@@ -133,7 +126,7 @@ func (c *Config) storeOptions(log *slog.Logger) postgres.Options {
 // ownMasterKey is the master key of a broker with its own PostgreSQL: a file
 // beside the database, made at the first start.
 func ownMasterKey(data string) ([]byte, error) {
-	name := filepath.Join(data, "master.key")
+	name := filepath.Join(data, masterKeyFile)
 	key, err := os.ReadFile(name)
 	switch {
 	case err == nil && len(key) == 32:
@@ -215,18 +208,17 @@ func (c *Config) roles() (roles postgres.Roles, database string, err error) {
 // roles' addresses: it makes roles and database, gives the roles the password,
 // and migrates. `up` uses it, so that one address is enough there.
 func AdoptDatabase(ctx context.Context, c *Config, password string) error {
-	admin, err := url.Parse(c.DatabaseURL)
-	if err != nil || admin.Host == "" {
-		return errors.New("DATABASE_URL: not an address of the form postgres://user:password@host:5432/database")
-	}
-	as := func(role string) string {
-		u := *admin
-		u.User, u.Path = url.UserPassword(role, password), "/"+databaseName
-		return u.String()
-	}
 	roles := postgres.RolesNamed(rolePrefix)
-	c.DatabaseAdmin, c.DatabaseURL = c.DatabaseURL, as(roles.Service.Name)
-	c.DatabaseRecord, c.DatabaseDirect = as(roles.Recorder.Name), as(roles.Owner.Name)
+	var addresses [3]string
+	for i, r := range []postgres.Role{roles.Service, roles.Recorder, roles.Owner} {
+		r.Password = password
+		var err error
+		if addresses[i], err = r.DSN(c.DatabaseURL, databaseName); err != nil {
+			return fmt.Errorf("DATABASE_URL: %w", err)
+		}
+	}
+	c.DatabaseAdmin, c.DatabaseURL = c.DatabaseURL, addresses[0]
+	c.DatabaseRecord, c.DatabaseDirect = addresses[1], addresses[2]
 	if _, err := MigrateDatabase(ctx, c, slog.New(slog.DiscardHandler)); err != nil {
 		return fmt.Errorf("prepare the database of DATABASE_URL: %w", err)
 	}

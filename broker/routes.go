@@ -12,7 +12,7 @@ import (
 func (b *Broker) routes() *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.Server.ErrorLog = nil
+	e.IPExtractor = b.cfg.clientIP()
 	e.HTTPErrorHandler = b.httpError
 	e.Pre(b.withRequestID)
 	e.Use(middleware.Recover())

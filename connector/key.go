@@ -14,12 +14,13 @@ import (
 	"path/filepath"
 )
 
-const keyFile = "connector.key"
+// KeyFile is the name of the private key in the data folder.
+const KeyFile = "connector.key"
 
 // LoadKey reads the connector's private key from its data folder, and makes it
 // there at the first time. It never leaves the folder.
 func LoadKey(data string) (ed25519.PrivateKey, error) {
-	name := filepath.Join(data, keyFile)
+	name := filepath.Join(data, KeyFile)
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return newKey(name)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -32,6 +33,8 @@ type agentServer struct {
 	key       agentKey
 	principal admission.Principal
 	mcp       *mcp.Server
+
+	touched, audited atomic.Int64 // when it was last noted down, in Unix nanoseconds
 
 	mu       sync.Mutex
 	snapshot *admission.Snapshot // the tools are those of
@@ -62,12 +65,11 @@ func (s *Server) newServer() *mcp.Server {
 	srv := mcp.NewServer(&mcp.Implementation{Name: "siyuan-broker", Title: "SiYuan notes", Version: s.cfg.Version}, &mcp.ServerOptions{
 		Instructions: disclosure.Instructions(s.cfg.Preface),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
-		GetSessionID: newSessionID,
 		// The default scope is "public", which would let a proxy share one
 		// tenant's list with another.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope, c.TTLMs = "private", listTTL },
 	})
-	srv.AddReceivingMiddleware(s.answerUnlisted)
+	srv.AddReceivingMiddleware(s.bound, s.answerUnlisted)
 	return srv
 }
 
@@ -198,12 +200,13 @@ func (s *Server) refresh(ctx context.Context, a *agentServer) {
 // closeSessions ends an agent's sessions without waiting: closing one waits for
 // its running calls.
 func (s *Server) closeSessions(a *agentServer) {
+	s.sessions.remove(func(x *session) bool { return x.agent == a }) // closed below with the modern ones
 	sessions := slices.Collect(a.mcp.Sessions())
 	if len(sessions) == 0 {
 		return
 	}
 	s.live.cut(func(l *liveRequest) bool { return l.claims.Tenant == a.key.tenant && l.claims.Agent == a.key.agent })
-	s.work.Go(func() {
+	s.goWork(func() {
 		for _, ss := range sessions {
 			if err := ss.Close(); err != nil {
 				s.cfg.Log.Debug("closing a session", "error", err)

@@ -88,14 +88,13 @@ func requestID(given string, who *Request) (string, *contract.Error) {
 		}
 		return id.String(), nil
 	}
-	start, ok := sessionStart(who.Session)
-	if !ok || who.RPCID == "" || who.RPCID == "null" {
+	if who.Session == "" || who.RPCID == "" {
 		return tenants.NewID().String(), nil
 	}
 	// The form of a UUIDv7: the session's time, then a digest of session and
 	// message instead of chance.
 	sum := sha256.Sum256([]byte(who.Snapshot.Principal.Key() + "\n" + who.Session + "\n" + who.RPCID))
-	id := start
+	id := who.born
 	copy(id[6:], sum[:10])
 	id[6] = id[6]&0x0f | 0x70
 	id[8] = id[8]&0x3f | 0x80

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -34,6 +35,31 @@ func (s *Server) answerUnlisted(next mcp.MethodHandler) mcp.MethodHandler {
 			return next(ctx, method, req)
 		}
 		return s.handleCall(ctx, call)
+	}
+}
+
+// bound ends a call, with the questions it asks a person, after QuestionTimeout
+// or when the caller's access or session ends: neither a client that is gone
+// nor one that never answers would end it otherwise.
+func (s *Server) bound(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		call, ok := req.(*mcp.CallToolRequest)
+		if !ok {
+			return next(ctx, method, req)
+		}
+		who := requestOf(call.Extra)
+		if who == nil {
+			return next(ctx, method, req)
+		}
+		ctx, cancel := context.WithTimeout(ctx, s.cfg.QuestionTimeout)
+		defer cancel()
+		ctx, running := s.live.track(ctx, who.Claims)
+		defer running.end()
+		running.on(who.Snapshot.Principal.Instance)
+		if who.Session != "" {
+			running.in(sessionKey{who.Claims.Tenant, who.Session})
+		}
+		return next(ctx, method, req)
 	}
 }
 
@@ -121,6 +147,9 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 		return nil, err
 	}
 	c.action = action.Name
+	if err := s.count(ctx, snap); err != nil {
+		return nil, err
+	}
 	args, err := action.Validate(e.rest)
 	if err != nil {
 		return nil, err
@@ -141,6 +170,19 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 		return nil, contract.Fail(contract.TooLarge, "The result has %d bytes; this tenant allows %d.", len(result.Body), snap.Limits.ResultBytes)
 	}
 	return result.Body, nil
+}
+
+// count takes the call from its agent's limit.
+func (s *Server) count(ctx context.Context, snap *admission.Snapshot) *contract.Error {
+	if s.cfg.Limit == nil {
+		return nil
+	}
+	p := snap.Principal
+	ok, after := s.cfg.Limit(ctx, p.Tenant.String(), p.Agent.String(), snap.Limits.CallsPerMinute)
+	if ok {
+		return nil
+	}
+	return contract.Fail(contract.RateLimited, "This agent has used up its calls for the minute.").After(int(math.Ceil(after.Seconds())))
 }
 
 // admit finds the action that is meant and decides about it.

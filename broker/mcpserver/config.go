@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,13 @@ const (
 	defaultCallTimeout = 60 * time.Second
 	defaultMaxBody     = 4 << 20
 	defaultAgents      = 4096
+	defaultBodyTimeout = 30 * time.Second
+	defaultHeartbeat   = 12 * time.Second // proxies and clients wait 15 s and more
+	defaultQuestion    = 10 * time.Minute
 	defaultSessions    = 64
-	sessionIdle        = 45 * time.Minute
+	tenantSessions     = 1024
+	nodeSessions       = 16384
+	defaultIdle        = 10 * time.Minute // coming back costs less than a millisecond
 )
 
 // Tokens checks bearer tokens; *token.Verifier does. Verify returns errors that
@@ -55,6 +61,11 @@ type Lane interface {
 	Serve(w http.ResponseWriter, r *http.Request, who *Request) bool
 }
 
+// Limit takes one of an agent's calls per minute, over all nodes; perMinute is 0
+// where the tenant has none of its own. It never waits for long and always
+// answers.
+type Limit func(ctx context.Context, tenant, agent string, perMinute int) (ok bool, retryAfter time.Duration)
+
 // Config is everything a Server needs. The first block is required; zero values
 // elsewhere mean the defaults.
 type Config struct {
@@ -66,17 +77,34 @@ type Config struct {
 	Relay      Relay
 	Recorder   Recorder
 
-	Version     string             // of this program, shown to clients
-	Scopes      []string           // asked for in challenges and listed in the metadata
-	Origins     []string           // of browser clients, besides the public URLs
-	Preface     disclosure.Preface // joined to the instructions
-	Lane        Lane
-	Log         *slog.Logger
-	Now         func() time.Time
-	CallTimeout time.Duration // 60 s for one call
-	MaxBody     int64         // 4 MiB
-	MaxAgents   int           // 4096 agents with a server in memory; the longest unused goes with its sessions
-	MaxSessions int           // 64 legacy sessions of one agent; the oldest goes
+	// Legacy sessions outlive the process where Keys is a store; they end on
+	// every node where Ended is shared; their answers find the right node where
+	// Peers knows the others.
+	Keys  KeyStore
+	Ended EndedSessions
+	Peers Peers
+	Book  Book
+
+	Version         string             // of this program, shown to clients
+	Scopes          []string           // asked for in challenges and listed in the metadata
+	Origins         []string           // of browser clients, besides the public URLs
+	Preface         disclosure.Preface // joined to the instructions
+	Lane            Lane
+	Limit           Limit // nil: calls are not counted
+	Log             *slog.Logger
+	Now             func() time.Time
+	CallTimeout     time.Duration // 60 s for one call
+	QuestionTimeout time.Duration // 10 min for a call with the questions it asks a person
+	BodyTimeout     time.Duration // 30 s for a client to send a body
+	Heartbeat       time.Duration // 12 s between signs of life on a silent stream
+	SessionIdle     time.Duration // 10 min; a legacy session unused so long leaves memory
+	MaxBody         int64         // 4 MiB
+	MaxAgents       int           // 4096 agents with a server in memory; the longest unused goes with its sessions
+
+	// Legacy sessions in memory, of one agent (64), one tenant (1024) and in all
+	// (16384). Beyond them the longest unused leaves memory, which its client
+	// does not notice.
+	MaxSessions, MaxTenantSessions, MaxNodeSessions int
 }
 
 func (c *Config) complete() error {
@@ -92,18 +120,28 @@ func (c *Config) complete() error {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.CallTimeout == 0 {
-		c.CallTimeout = defaultCallTimeout
+	if c.Keys == nil {
+		c.Keys = &memoryKeys{}
 	}
-	if c.MaxBody == 0 {
-		c.MaxBody = defaultMaxBody
+	if c.Ended == nil {
+		c.Ended = NewMemoryEnded(c.Now)
 	}
-	if c.MaxAgents == 0 {
-		c.MaxAgents = defaultAgents
+	if c.Peers == nil {
+		c.Peers = alone{}
 	}
-	if c.MaxSessions == 0 {
-		c.MaxSessions = defaultSessions
+	if c.Book == nil {
+		c.Book = unread{}
 	}
+	c.CallTimeout = cmp.Or(c.CallTimeout, defaultCallTimeout)
+	c.QuestionTimeout = cmp.Or(c.QuestionTimeout, defaultQuestion)
+	c.BodyTimeout = cmp.Or(c.BodyTimeout, defaultBodyTimeout)
+	c.Heartbeat = cmp.Or(c.Heartbeat, defaultHeartbeat)
+	c.SessionIdle = cmp.Or(c.SessionIdle, defaultIdle)
+	c.MaxBody = cmp.Or(c.MaxBody, defaultMaxBody)
+	c.MaxAgents = cmp.Or(c.MaxAgents, defaultAgents)
+	c.MaxSessions = cmp.Or(c.MaxSessions, defaultSessions)
+	c.MaxTenantSessions = cmp.Or(c.MaxTenantSessions, tenantSessions)
+	c.MaxNodeSessions = cmp.Or(c.MaxNodeSessions, nodeSessions)
 	return nil
 }
 

@@ -59,7 +59,20 @@ type store struct {
 	revoked []tenants.Revocation
 	version int64
 	fail    error
-	pushes  chan tenants.Event
+	nodes   []listener
+	ended   *MemoryEnded
+}
+
+// listener is a node that hears of every change.
+type listener struct {
+	events chan tenants.Event
+	gone   <-chan struct{}
+}
+
+func newStore() *store {
+	s := &store{agents: map[[2]tenants.ID]*tenants.Snapshot{}, ended: NewMemoryEnded(nil)}
+	s.put(facts(tenantA, agent))
+	return s
 }
 
 func (s *store) SigningKeys(context.Context) ([]tenants.SigningKey, error) {
@@ -75,8 +88,23 @@ func (s *store) PutSigningKey(_ context.Context, k tenants.SigningKey) error {
 	return nil
 }
 
-func (s *store) RetireSigningKey(context.Context, string, time.Time, time.Time) error { return nil }
-func (s *store) DeleteSigningKey(context.Context, string) error                       { return nil }
+func (s *store) RetireSigningKey(_ context.Context, kid string, retires, expires time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.keys {
+		if s.keys[i].KID == kid {
+			s.keys[i].RetiresAt, s.keys[i].ExpiresAt = retires, expires
+		}
+	}
+	return nil
+}
+
+func (s *store) DeleteSigningKey(_ context.Context, kid string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys = slices.DeleteFunc(s.keys, func(k tenants.SigningKey) bool { return k.KID == kid })
+	return nil
+}
 
 func (s *store) Revocations(_ context.Context, after int64, _ int) ([]tenants.Revocation, error) {
 	s.mu.Lock()
@@ -85,12 +113,35 @@ func (s *store) Revocations(_ context.Context, after int64, _ int) ([]tenants.Re
 }
 
 func (s *store) Listen(ctx context.Context, fn func(tenants.Event)) error {
+	events := make(chan tenants.Event)
+	s.mu.Lock()
+	s.nodes = append(s.nodes, listener{events, ctx.Done()})
+	s.mu.Unlock()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case e := <-s.pushes:
+		case e := <-events:
 			fn(e)
+		}
+	}
+}
+
+func (s *store) listening() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.nodes)
+}
+
+// push tells every node, and returns when all have taken it.
+func (s *store) push(e tenants.Event) {
+	s.mu.Lock()
+	nodes := slices.Clone(s.nodes)
+	s.mu.Unlock()
+	for _, n := range nodes {
+		select {
+		case n.events <- e:
+		case <-n.gone:
 		}
 	}
 }
@@ -108,8 +159,8 @@ func (s *store) LoadSnapshot(_ context.Context, tenant, agent tenants.ID) (*tena
 	return f, nil
 }
 
-// put stores facts without telling anybody; change tells the node, as the
-// database would, and returns when the node has heard.
+// put stores facts without telling anybody; change tells the nodes, as the
+// database would, and returns when they have heard.
 func (s *store) put(f *tenants.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +171,8 @@ func (s *store) put(f *tenants.Snapshot) {
 
 func (s *store) change(f *tenants.Snapshot) {
 	s.put(f)
-	s.pushes <- tenants.Event{Policy: f.TenantID, Version: f.PolicyVersion}
-	s.pushes <- tenants.Event{} // taken when the one before has been handled
+	s.push(tenants.Event{Policy: f.TenantID, Version: f.PolicyVersion})
+	s.push(tenants.Event{}) // taken when the one before has been handled
 }
 
 func (s *store) revoke(tenant tenants.ID, kind tenants.RevocationKind, subject string) {
@@ -129,7 +180,7 @@ func (s *store) revoke(tenant tenants.ID, kind tenants.RevocationKind, subject s
 	seq := int64(len(s.revoked) + 1)
 	s.revoked = append(s.revoked, tenants.Revocation{Seq: seq, TenantID: tenant, Kind: kind, Subject: subject})
 	s.mu.Unlock()
-	s.pushes <- tenants.Event{Revocation: seq}
+	s.push(tenants.Event{Revocation: seq})
 }
 
 // facts are an owner's agent that may read and write.
@@ -228,14 +279,26 @@ type rig struct {
 	url      string // of /mcp
 	http     *http.Client
 	handlers http.Handler
+	stop     func()
 }
 
 func newRig(t *testing.T, change func(*Config)) *rig {
 	t.Helper()
-	memory := &store{agents: map[[2]tenants.ID]*tenants.Snapshot{}, pushes: make(chan tenants.Event)}
-	memory.put(facts(tenantA, agent))
-	r := newRigOn(t, memory, change)
-	r.store = memory
+	return newStore().node(t, change)
+}
+
+// node starts one more node on a store.
+func (s *store) node(t *testing.T, change func(*Config)) *rig {
+	t.Helper()
+	before := s.listening()
+	r := newRigOn(t, s, func(c *Config) {
+		c.Ended = s.ended
+		if change != nil {
+			change(c)
+		}
+	})
+	r.store = s
+	await(t, "the node's start", func() bool { return s.listening() > before })
 	return r
 }
 
@@ -264,7 +327,7 @@ func newRigOn(t *testing.T, from backend, change func(*Config)) *rig {
 	}
 	c := Config{
 		PublicURLs: []string{publicURL}, Issuer: publicURL, Catalogue: catalogue, Tokens: verifier, Snapshots: r.cache,
-		Relay: r.home, Recorder: r.records, Scopes: []string{"notes"}, Log: slog.New(slog.DiscardHandler),
+		Relay: r.home, Recorder: r.records, Keys: from, Scopes: []string{"notes"}, Log: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(&c)
@@ -288,12 +351,13 @@ func newRigOn(t *testing.T, from backend, change func(*Config)) *rig {
 	web := httptest.NewServer(mux)
 	transport := &http.Transport{}
 	r.url, r.http = web.URL+"/mcp", &http.Client{Transport: transport}
-	t.Cleanup(func() {
+	r.stop = sync.OnceFunc(func() {
 		r.server.Close()
 		revoked.Stop()
 		transport.CloseIdleConnections()
 		web.Close()
 	})
+	t.Cleanup(r.stop)
 	return r
 }
 

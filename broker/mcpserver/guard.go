@@ -1,13 +1,20 @@
 package mcpserver
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"io"
 	"mime"
 	"net"
 	"net/http"
+	"os"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // JSON-RPC codes of refusals that happen before a message is read: from the
@@ -17,7 +24,7 @@ const (
 	codeRefused      = -32010
 	codeUnauthorized = -32011
 	codeUnavailable  = -32012
-	codeNoSession    = -32013
+	codeNoSession    = -32001 // as other servers say it
 	codeInternal     = -32603
 )
 
@@ -56,8 +63,53 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusRequestEntityTooLarge, codeRefused, "The request is larger than allowed.")
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
+	if r.Body != nil && r.Body != http.NoBody {
+		// Also for what the HTTP server reads of a body that nobody wants. The
+		// deadline ends with the body.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.cfg.BodyTimeout)) // not every writer has deadlines
+		r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
+	}
 	s.chain.ServeHTTP(w, r)
+}
+
+// readBody reads the messages of a request and gives the body back, or refuses.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, who *Request) bool {
+	if r.Body == nil || r.Body == http.NoBody {
+		if r.Method == http.MethodPost {
+			refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "The request has no body.")
+		}
+		return r.Method != http.MethodPost
+	}
+	body, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		refuse(w, http.StatusRequestEntityTooLarge, codeRefused, "The request is larger than allowed.")
+		return false
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		refuse(w, http.StatusRequestTimeout, codeRefused, "The request did not arrive in time.")
+		return false
+	case err != nil:
+		refuse(w, http.StatusBadRequest, codeRefused, "The request could not be read.")
+		return false
+	}
+	setBody(r, body)
+	if r.Method != http.MethodPost {
+		return true
+	}
+	if !utf8.Valid(body) {
+		refuse(w, http.StatusBadRequest, jsonrpc.CodeParseError, "The request is not UTF-8.")
+		return false
+	}
+	if who.messages, err = parseMessages(body); err != nil { // the cause could quote the body
+		refuse(w, http.StatusBadRequest, jsonrpc.CodeParseError, "The request is not a JSON-RPC 2.0 message.")
+		return false
+	}
+	return true
+}
+
+func setBody(r *http.Request, body []byte) {
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 }
 
 // knownHost admits the public addresses and, for tests and first steps, every

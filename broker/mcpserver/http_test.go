@@ -23,7 +23,7 @@ const (
 	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	meta       = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	discover   = `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + meta + `}}`
-	list       = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{` + meta + `}}`
+	listTools  = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{` + meta + `}}`
 	callList   = `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"notebook","arguments":{"action":"list"},` + meta + `}}`
 )
 
@@ -74,7 +74,7 @@ func TestOnlyATokenInForceOpensTheDoor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	good, claims := r.token(t, tenantA, agent)
-	if w := r.send(t, "POST", "/mcp", list, modernHeader(good, "tools/list", "")); w.Code != http.StatusOK {
+	if w := r.send(t, "POST", "/mcp", listTools, modernHeader(good, "tools/list", "")); w.Code != http.StatusOK {
 		t.Fatalf("good token: %d %s", w.Code, w.Body)
 	}
 	sign := func(method jwt.SigningMethod, key any, typ, aud string, exp time.Time) string {
@@ -115,7 +115,7 @@ func TestOnlyATokenInForceOpensTheDoor(t *testing.T) {
 		"somebody else's agent":         "Bearer " + otherMember,
 	} {
 		for _, method := range []string{"POST", "GET", "DELETE", "PUT", "HEAD"} {
-			w := r.send(t, method, "/mcp", list, map[string]string{"Authorization": header, "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"})
+			w := r.send(t, method, "/mcp", listTools, map[string]string{"Authorization": header, "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"})
 			if w.Code != http.StatusUnauthorized || w.Header().Get("WWW-Authenticate") != challenge {
 				t.Errorf("%s, %s: %d %q", name, method, w.Code, w.Header().Get("WWW-Authenticate"))
 				continue
@@ -146,7 +146,7 @@ func TestARevocationBetweenTwoLooksIsNotMissed(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Tokens = &racing{claims: token.Claims{ID: "j", Tenant: tenantA, Member: member, Agent: agent, ExpiresAt: time.Now().Add(time.Hour)}}
 	})
-	if w := r.send(t, "POST", "/mcp", list, modernHeader("x", "tools/list", "")); w.Code != http.StatusUnauthorized {
+	if w := r.send(t, "POST", "/mcp", listTools, modernHeader("x", "tools/list", "")); w.Code != http.StatusUnauthorized {
 		t.Errorf("%d", w.Code)
 	}
 }
@@ -155,10 +155,10 @@ func TestATokenIsTakenFromOneHeaderOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	good, _ := r.token(t, tenantA, agent)
-	if w := r.send(t, "POST", "/mcp?access_token="+good, list, map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}); w.Code != http.StatusUnauthorized {
+	if w := r.send(t, "POST", "/mcp?access_token="+good, listTools, map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}); w.Code != http.StatusUnauthorized {
 		t.Errorf("in the query: %d", w.Code)
 	}
-	req := httptest.NewRequestWithContext(t.Context(), "POST", "https://notes.example/mcp", strings.NewReader(list))
+	req := httptest.NewRequestWithContext(t.Context(), "POST", "https://notes.example/mcp", strings.NewReader(listTools))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Add("Authorization", "Bearer "+good)
 	req.Header.Add("Authorization", "Bearer "+good)
@@ -187,7 +187,7 @@ func TestPrincipalsThatMayNotActAreTurnedAway(t *testing.T) {
 			c.change(f)
 			r.store.put(f)
 			raw, _ := r.token(t, tenantA, agent)
-			w := r.send(t, "POST", "/mcp", list, modernHeader(raw, "tools/list", ""))
+			w := r.send(t, "POST", "/mcp", listTools, modernHeader(raw, "tools/list", ""))
 			if w.Code != c.status || (w.Code == http.StatusUnauthorized) != (w.Header().Get("WWW-Authenticate") != "") {
 				t.Errorf("%d %q, want %d", w.Code, w.Header().Get("WWW-Authenticate"), c.status)
 			}
@@ -203,7 +203,7 @@ func TestAStoreThatIsAwayIsNotTheCallersFault(t *testing.T) {
 	r.store.fail = io.ErrUnexpectedEOF
 	r.store.mu.Unlock()
 	raw, _ := r.token(t, tenantA, agent)
-	w := r.send(t, "POST", "/mcp", list, modernHeader(raw, "tools/list", ""))
+	w := r.send(t, "POST", "/mcp", listTools, modernHeader(raw, "tools/list", ""))
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Errorf("%d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 	}
@@ -249,7 +249,7 @@ func TestHostsOriginsAndTypes(t *testing.T) {
 		for k, v := range c.header {
 			header[k] = v
 		}
-		w := r.send(t, "POST", "/mcp", list, header)
+		w := r.send(t, "POST", "/mcp", listTools, header)
 		if w.Code != c.status {
 			t.Errorf("%s: %d, want %d (%s)", name, w.Code, c.status, w.Body)
 		}
@@ -384,14 +384,14 @@ func TestModernRequestsOnTheWire(t *testing.T) {
 		status             int
 		contains           string
 	}{
-		"list is private JSON":     {list, "tools/list", "", 200, `"cacheScope":"private"`},
+		"list is private JSON":     {listTools, "tools/list", "", 200, `"cacheScope":"private"`},
 		"plain name":               {callList, "tools/call", "notebook", 200, `{\"done\":true}`},
 		"base64 name":              {callList, "tools/call", encoded, 200, `{\"done\":true}`},
 		"another name":             {callList, "tools/call", "document", 400, "-32020"},
 		"another name in base64":   {callList, "tools/call", "=?base64?ZG9jdW1lbnQ=?=", 400, "-32020"},
 		"base64 that is none":      {callList, "tools/call", "=?base64?***?=", 400, "-32020"},
-		"another method in header": {list, "tools/call", "notebook", 400, "-32020"},
-		"ping is gone":             {strings.Replace(list, "tools/list", "ping", 1), "ping", "", 404, "-32601"},
+		"another method in header": {listTools, "tools/call", "notebook", 400, "-32020"},
+		"ping is gone":             {strings.Replace(listTools, "tools/list", "ping", 1), "ping", "", 404, "-32601"},
 	} {
 		w := r.send(t, "POST", "/mcp", c.body, modernHeader(raw, c.method, c.name))
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.contains) {
@@ -403,7 +403,7 @@ func TestModernRequestsOnTheWire(t *testing.T) {
 			t.Errorf("%s: %d", method, w.Code)
 		}
 	}
-	if w := r.send(t, "POST", "/mcp", strings.ReplaceAll(list, "2026-07-28", "2027-01-01"), map[string]string{
+	if w := r.send(t, "POST", "/mcp", strings.ReplaceAll(listTools, "2026-07-28", "2027-01-01"), map[string]string{
 		"Authorization": "Bearer " + raw, "Mcp-Protocol-Version": "2027-01-01", "Mcp-Method": "tools/list",
 	}); w.Code != 400 || !strings.Contains(w.Body.String(), "-32022") {
 		t.Errorf("a version of the future: %d %s", w.Code, w.Body)
@@ -414,7 +414,7 @@ func TestToolsListIsOneTextWithoutOutputSchema(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	raw, _ := r.token(t, tenantA, agent)
-	w := r.send(t, "POST", "/mcp", list, modernHeader(raw, "tools/list", ""))
+	w := r.send(t, "POST", "/mcp", listTools, modernHeader(raw, "tools/list", ""))
 	var got struct {
 		Result struct {
 			Tools []map[string]json.RawMessage `json:"tools"`
@@ -453,15 +453,15 @@ func TestALaneMayAnswerAuthenticatedRequests(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Lane = claim{} })
 	raw, _ := r.token(t, tenantA, agent)
 	header := modernHeader(raw, "tools/list", "")
-	if w := r.send(t, "POST", "/mcp", list, header); !strings.Contains(w.Body.String(), "ttlMs") {
+	if w := r.send(t, "POST", "/mcp", listTools, header); !strings.Contains(w.Body.String(), "ttlMs") {
 		t.Errorf("left alone: %d %s", w.Code, w.Body)
 	}
 	header["X-Lane"] = "yes"
-	if w := r.send(t, "POST", "/mcp", list, header); w.Body.String() != "agent" {
+	if w := r.send(t, "POST", "/mcp", listTools, header); w.Body.String() != "agent" {
 		t.Errorf("claimed: %d %s", w.Code, w.Body)
 	}
 	header["Authorization"] = ""
-	if w := r.send(t, "POST", "/mcp", list, header); w.Code != http.StatusUnauthorized {
+	if w := r.send(t, "POST", "/mcp", listTools, header); w.Code != http.StatusUnauthorized {
 		t.Errorf("without a token: %d %s", w.Code, w.Body)
 	}
 }
@@ -483,7 +483,7 @@ func TestAfterCloseRequestsAreTurnedAway(t *testing.T) {
 	r := newRig(t, nil)
 	raw, _ := r.token(t, tenantA, agent)
 	r.server.Close()
-	if w := r.send(t, "POST", "/mcp", list, modernHeader(raw, "tools/list", "")); w.Code != http.StatusServiceUnavailable {
+	if w := r.send(t, "POST", "/mcp", listTools, modernHeader(raw, "tools/list", "")); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d", w.Code)
 	}
 }

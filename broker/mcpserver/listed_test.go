@@ -25,7 +25,7 @@ func TestListedIsCallable(t *testing.T) {
 		f := randomFacts(draw)
 		r.store.put(f)
 		r.cache.Drop(tenantA)
-		w := r.send(t, "POST", "/mcp", list, modernHeader(raw, "tools/list", ""))
+		w := r.send(t, "POST", "/mcp", listTools, modernHeader(raw, "tools/list", ""))
 		shown := actionsOf(t, w)
 		snap, err := r.cache.Get(t.Context(), tenantA, agent)
 		if err != nil {
@@ -62,7 +62,7 @@ func TestListedIsCallable(t *testing.T) {
 // actionsOf are the actions that a tools/list answer names, as tool.action.
 func actionsOf(t *testing.T, w *httptest.ResponseRecorder) map[string]bool {
 	t.Helper()
-	var list struct {
+	var listTools struct {
 		Result struct {
 			Tools []struct {
 				Name        string `json:"name"`
@@ -74,11 +74,11 @@ func actionsOf(t *testing.T, w *httptest.ResponseRecorder) map[string]bool {
 			} `json:"tools"`
 		} `json:"result"`
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || w.Code != http.StatusOK {
+	if err := json.Unmarshal(w.Body.Bytes(), &listTools); err != nil || w.Code != http.StatusOK {
 		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
 	}
 	names := map[string]bool{}
-	for _, tool := range list.Result.Tools {
+	for _, tool := range listTools.Result.Tools {
 		for _, action := range tool.InputSchema.Properties["action"].Enum {
 			if action != disclosure.HelpAction {
 				names[tool.Name+"."+action] = true

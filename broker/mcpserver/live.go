@@ -21,6 +21,7 @@ type live struct {
 type liveRequest struct {
 	claims   token.Claims
 	instance tenants.ID // zero while not known: then any instance of the tenant matches
+	session  sessionKey // legacy session it runs in, if any
 	cancel   context.CancelCauseFunc
 	table    live
 }
@@ -53,6 +54,12 @@ func (r *liveRequest) on(instance tenants.ID) {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
 	r.instance = instance
+}
+
+func (r *liveRequest) in(session sessionKey) {
+	r.table.mu.Lock()
+	defer r.table.mu.Unlock()
+	r.session = session
 }
 
 func (r *liveRequest) end() {

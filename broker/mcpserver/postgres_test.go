@@ -46,7 +46,7 @@ func TestChangesAndRevocationsInPostgresTakeEffectInTime(t *testing.T) {
 		t.Fatalf("call: %d %s", w.Code, w.Body)
 	}
 	shows := func(action string) bool {
-		return actionsOf(t, r.send(t, "POST", "/mcp", list, modernHeader(raw, "tools/list", "")))[action]
+		return actionsOf(t, r.send(t, "POST", "/mcp", listTools, modernHeader(raw, "tools/list", "")))[action]
 	}
 	if !shows("document.create") {
 		t.Fatal("document.create is not listed to begin with")
@@ -65,7 +65,7 @@ func TestChangesAndRevocationsInPostgresTakeEffectInTime(t *testing.T) {
 	stream := r.openStream(t, "2025-11-25", raw)
 	in(func(tx tenants.Tx) error { return tx.RevokeAgent(ctx, a.ID) })
 	inTime(t, "the refusal", func() bool {
-		return r.send(t, "POST", "/mcp", list, modernHeader(raw, "tools/list", "")).Code == http.StatusUnauthorized
+		return r.send(t, "POST", "/mcp", listTools, modernHeader(raw, "tools/list", "")).Code == http.StatusUnauthorized
 	})
 	within(t, "the end of the stream", stream)
 

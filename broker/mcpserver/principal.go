@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -23,9 +24,12 @@ type Request struct {
 	Snapshot *admission.Snapshot
 	Arrived  time.Time
 	Session  string // legacy session id, "" in the modern era
-	RPCID    string // JSON-RPC id of a single legacy message, as sent; "" if none
+	RPCID    string // JSON-RPC id of a single legacy message, in one form; "" if none
 
-	agent *agentServer
+	agent    *agentServer
+	running  *liveRequest
+	messages messages  // of a POST
+	born     uuid.UUID // version 7: of the legacy session
 }
 
 type requestKey struct{}
@@ -47,7 +51,7 @@ func requestOf(extra *mcp.RequestExtra) *Request {
 const extraKey = "request"
 
 // tokenInfo hands the finished identity to the SDK. UserID stays the same when
-// a token is refreshed; the SDK ties legacy sessions to it.
+// a token is refreshed.
 func tokenInfo(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 	r := requestFrom(ctx)
 	if r == nil {
@@ -102,7 +106,8 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			ctx, cancel = context.WithTimeout(ctx, until.Sub(who.Arrived))
 			defer cancel()
 		}
-		who.agent = s.agentFor(who.Snapshot)
+		who.agent, who.running = s.agentFor(who.Snapshot), running
+		s.touch(who)
 		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, requestKey{}, who)))
 	})
 }

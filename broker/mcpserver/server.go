@@ -28,18 +28,26 @@ type Server struct {
 	origins   map[string]bool
 	codes     map[contract.Code]bool // the error table; homes may send anything
 
-	chain                         http.Handler // everything behind the checks on the request itself
-	modernSSE, modernJSON, legacy http.Handler
+	chain                 http.Handler // everything behind the checks on the request itself
+	modernSSE, modernJSON http.Handler
 
 	agents   *lru.Cache[agentKey, *agentServer]
 	agentsMu sync.Mutex // held to get or create
 	profiles *lru.Cache[[sha256.Size]byte, []*mcp.Tool]
 
+	sessions *sessionTable
+	tickets  *ticketKeys
+	ended    *endedSet
+	chores   chan chore
+
 	live    live
 	changes changes
 	cancel  context.CancelFunc
 	closed  atomic.Bool
-	work    sync.WaitGroup // the change worker and sessions being closed
+
+	workMu  sync.Mutex
+	work    sync.WaitGroup // the workers and sessions being closed
+	stopped bool           // nothing is added to work any more
 }
 
 // New makes a Server.
@@ -47,7 +55,12 @@ func New(c Config) (*Server, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: c, origins: map[string]bool{}, codes: map[contract.Code]bool{}, live: newLive(), changes: newChanges()}
+	s := &Server{
+		cfg: c, origins: map[string]bool{}, codes: map[contract.Code]bool{},
+		sessions: newSessionTable(c.MaxSessions, c.MaxTenantSessions, c.MaxNodeSessions),
+		tickets:  newTicketKeys(c.Keys, c.Now), ended: newEndedSet(), chores: make(chan chore, choresMax),
+		live: newLive(), changes: newChanges(),
+	}
 	for _, u := range c.PublicURLs {
 		a, err := parseAddress(u)
 		if err != nil {
@@ -73,10 +86,10 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// mount builds the SDK's handlers. They get no logger: what the SDK logs about
-// messages could quote them. Three are needed: a stateful one refuses
-// modern requests, a stateless one cannot keep legacy sessions, and progress
-// needs a stream where everything else is better off as plain JSON.
+// mount builds the SDK's handlers of the era without sessions; serveLegacy is
+// the other. They get no logger: what the SDK logs about messages could quote
+// them. Two are needed: progress needs a stream, where everything else is
+// better off as plain JSON.
 func (s *Server) mount() {
 	get := func(r *http.Request) *mcp.Server {
 		if who := requestFrom(r.Context()); who != nil {
@@ -93,18 +106,32 @@ func (s *Server) mount() {
 	asJSON := modern
 	asJSON.JSONResponse = true
 	s.modernJSON = mcp.NewStreamableHTTPHandler(get, &asJSON)
-	s.legacy = mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
-		SessionTimeout: sessionIdle, DisableLocalhostProtection: true, MaxRequestBodyBytes: s.cfg.MaxBody,
-	})
 	// The SDK takes the caller's identity only from its own middleware.
 	s.chain = s.authenticate(auth.RequireBearerToken(tokenInfo, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(
 		http.HandlerFunc(s.dispatch)))
 }
 
-// Start begins to follow changes for open sessions.
+// Start begins to follow changes for open sessions. It returns when the ended
+// sessions are known, or cannot be read now.
 func (s *Server) Start(ctx context.Context) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	s.work.Go(func() { s.followChanges(ctx) })
+	cursor := s.readEnded(ctx, "")
+	s.goWork(func() { s.followEnded(ctx, cursor) })
+	s.goWork(func() { s.followChanges(ctx) })
+	s.goWork(func() { s.doChores(ctx) })
+}
+
+// goWork runs what Close waits for. After that it runs in the caller.
+func (s *Server) goWork(f func()) {
+	s.workMu.Lock()
+	stopped := s.stopped
+	if !stopped {
+		s.work.Go(f)
+	}
+	s.workMu.Unlock()
+	if stopped {
+		f()
+	}
 }
 
 // Close refuses new requests, cuts every open request and session and waits for
@@ -115,9 +142,16 @@ func (s *Server) Close() {
 		s.cancel()
 	}
 	s.live.cut(func(*liveRequest) bool { return true })
+	s.closeAll(s.sessions.close())
 	s.agents.Purge()
+	s.workMu.Lock()
+	s.stopped = true
+	s.workMu.Unlock()
 	s.work.Wait()
 }
+
+// Sessions is the number of legacy sessions in memory.
+func (s *Server) Sessions() int { return s.sessions.len() }
 
 // dispatch chooses the handler by era. A request without a version is an
 // initialize or an old client.
@@ -125,6 +159,9 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	who := requestFrom(r.Context())
 	if who == nil {
 		refuse(w, http.StatusInternalServerError, codeInternal, "The request has no principal.")
+		return
+	}
+	if !s.readBody(w, r, who) {
 		return
 	}
 	if s.cfg.Lane != nil && s.cfg.Lane.Serve(w, r, who) {
@@ -137,7 +174,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	decodeName(r.Header)
 	switch r.Header.Get("Mcp-Method") {
 	case "tools/call", "subscriptions/listen":
-		s.modernSSE.ServeHTTP(w, r)
+		s.serveStream(w, r, s.modernSSE)
 	default:
 		s.modernJSON.ServeHTTP(w, r)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"siyuan-broker/contract"
@@ -51,7 +52,7 @@ type Timing struct {
 	Handshake    time.Duration // from accept to the control stream
 	PingInterval time.Duration // at most; each one is drawn from its upper quarter
 	PingTimeout  time.Duration // silence after a PING that means death
-	Write        time.Duration // one multiplexer write
+	Write        time.Duration // one multiplexer write; a slow link is not a dead one, pings find that
 	StreamOpen   time.Duration // yamux: acknowledgement of a new stream
 	StreamClose  time.Duration // yamux: a half-closed stream is forgotten
 	Goodbye      time.Duration // for a last REJECT to leave
@@ -65,7 +66,7 @@ type Timing struct {
 func DefaultTiming() Timing {
 	return Timing{
 		Handshake: 10 * time.Second, PingInterval: 18 * time.Second, PingTimeout: 12 * time.Second,
-		Write: 10 * time.Second, StreamOpen: 10 * time.Second, StreamClose: 5 * time.Second,
+		Write: 30 * time.Second, StreamOpen: time.Minute, StreamClose: 5 * time.Second,
 		Goodbye: 500 * time.Millisecond, Drain: 10 * time.Second, ReplyMargin: 100 * time.Millisecond,
 		MaxCall: 10 * time.Minute, Directory: 5 * time.Second,
 	}
@@ -130,11 +131,14 @@ type Config struct {
 	TLS       *tls.Config // for Serve; nil if only WebSocket is offered
 	Directory Directory
 	Events    func(Event) // called without locks, must not block; nil: nobody listens
-	Logger    *slog.Logger
-	Now       func() time.Time
-	Rand      io.Reader
-	Timing    Timing
-	Limits    Limits
+	// RemoteAddr is where a WebSocket comes from, for people to see; behind a
+	// trusted proxy that is not the peer. nil: r.RemoteAddr.
+	RemoteAddr func(r *http.Request) string
+	Logger     *slog.Logger
+	Now        func() time.Time
+	Rand       io.Reader
+	Timing     Timing
+	Limits     Limits
 }
 
 func (c *Config) complete() error {
@@ -152,6 +156,9 @@ func (c *Config) complete() error {
 	}
 	if c.Events == nil {
 		c.Events = func(Event) {}
+	}
+	if c.RemoteAddr == nil {
+		c.RemoteAddr = func(r *http.Request) string { return r.RemoteAddr }
 	}
 	if c.Timing == (Timing{}) {
 		c.Timing = DefaultTiming()

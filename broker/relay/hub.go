@@ -27,12 +27,14 @@ type SessionInfo struct {
 	Calls                       int // running now
 	Streams                     int // open call streams
 	Status                      contract.HomeStatus
+	Omitted                     int  // notebooks, caps and vetoes that Status would have besides
 	Reported                    bool // whether Status was received yet
 }
 
 // Stats are the counters and gauges of a Hub since its start.
 type Stats struct {
 	Sessions, Streams, Queued                 int // now
+	MuxStreams                                int // now, as the multiplexers count: control streams and half-closed ones too
 	Accepted, Rejected, Replaced, Cut         int64
 	PingTimeouts, ProtocolErrors              int64
 	Calls, Retried, Lost, Unknown, Overloaded int64
@@ -73,7 +75,8 @@ func newHub(cfg *Config) *Hub {
 //
 // idempotent says that the call only reads: if its link dies it is sent once
 // more where a live session exists. A write that may have reached the home is
-// never repeated and ends outcome_unknown.
+// never repeated and ends outcome_unknown: connector_offline and tunnel_replaced
+// in answer to a write mean that it certainly did not reach the home.
 func (h *Hub) Call(ctx context.Context, tenant, instance string, call contract.Call, idempotent bool, progress func(contract.Progress)) contract.Result {
 	h.n.calls.Add(1)
 	if call.Grant == nil { // the home would refuse it, and drop us
@@ -180,6 +183,10 @@ func (h *Hub) Sessions() []SessionInfo {
 	}
 	return infos
 }
+
+// Has reports whether an instance has a live session here, also while that
+// drains.
+func (h *Hub) Has(tenant, instance string) bool { return h.session(tenant, instance) != nil }
 
 // Session is the live session of an instance, if it has one on this node.
 func (h *Hub) Session(tenant, instance string) (SessionInfo, bool) {
@@ -309,6 +316,7 @@ func (h *Hub) Stats() Stats {
 		open, _, queued := s.pool.sizes()
 		st.Streams += open
 		st.Queued += queued
+		st.MuxStreams += s.mux.NumStreams()
 	})
 	return st
 }

@@ -23,6 +23,20 @@ func TestDefaultsNoticeADeadLinkWithin45Seconds(t *testing.T) {
 	}
 }
 
+func TestT16PingsAreRandomAndAtMost25SecondsApart(t *testing.T) {
+	t.Parallel()
+	n := &session{cfg: &Config{Timing: DefaultTiming()}}
+	least, most := time.Hour, time.Duration(0)
+	for range 10_000 {
+		d := n.nextPing()
+		least, most = min(least, d), max(most, d)
+	}
+	// Evenly from 13.5 s to 18 s; with 10,000 draws both ends are nearly reached.
+	if least < 13500*time.Millisecond || least > 13600*time.Millisecond || most > 18*time.Second || most < 17900*time.Millisecond {
+		t.Errorf("from %v to %v", least, most)
+	}
+}
+
 func TestThePoolServesInOrderAndKeepsItsBounds(t *testing.T) {
 	t.Parallel()
 	var opened atomic.Int64

@@ -157,6 +157,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.cfg.Logger.Debug("WebSocket handshake with connector", "remote", r.RemoteAddr, "error", err)
 		return
 	}
+	l.remote = clip(s.cfg.RemoteAddr(r), maxID)
 	s.serve(l, release)
 }
 

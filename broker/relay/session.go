@@ -39,7 +39,7 @@ type session struct {
 	epoch    int64
 	since    time.Time
 	software string
-	link     *link
+	link     muxConn
 	mux      *yamux.Session
 	pool     *pool
 	tasks    sync.WaitGroup
@@ -54,6 +54,7 @@ type session struct {
 	retired  bool  // takes no new calls and ends when it has none
 	calls    int
 	status   contract.HomeStatus
+	omitted  int  // entries of the report that did not fit
 	storing  bool // the latest status is not in the Directory yet, and somebody is at it
 	reported bool
 	rtt      time.Duration
@@ -72,12 +73,13 @@ type pinger struct {
 
 func (s *Server) newSession(l *link, rec ConnectorRecord, epoch int64, auth wire.Auth) (*session, error) {
 	log := s.cfg.Logger.With("tenant", rec.Tenant, "instance", rec.Instance, "connector", rec.ID, "epoch", epoch)
-	mux, err := yamux.Server(muxConn{l, wire.NewCoalescer(l)}, muxConfig(s.cfg.Timing, log))
+	conn := muxConn{l, wire.NewCoalescer(l)}
+	mux, err := yamux.Server(conn, muxConfig(s.cfg.Timing, log))
 	if err != nil {
 		return nil, fmt.Errorf("start multiplexer: %w", err)
 	}
 	n := &session{hub: s.hub, cfg: &s.cfg, log: log, rec: rec, epoch: epoch, since: s.cfg.Now(),
-		software: clip(auth.Software, 100), link: l, mux: mux}
+		software: clip(auth.Software, 100), link: conn, mux: mux}
 	streams := s.cfg.Limits.Streams
 	if auth.MaxCalls > 0 {
 		streams = min(streams, auth.MaxCalls)
@@ -93,7 +95,7 @@ func (n *session) acceptControl(ctx context.Context) (*wire.Reader, error) {
 		return nil, fmt.Errorf("control stream: %w", err)
 	}
 	limits := n.cfg.Limits.frame()
-	limits.Frame = 1 << 20 // a status with thousands of notebooks, no results
+	limits.Frame = wire.MaxStatus // no results here
 	n.controlSt, n.control = st, wire.NewWriter(st, limits)
 	return wire.NewReader(bufio.NewReaderSize(st, 1024), limits), nil
 }
@@ -143,7 +145,11 @@ func (n *session) serveControl(r *wire.Reader) error {
 			if allowance--; allowance < 0 {
 				return wire.Violation("more than %d status frames at once", statusBurst)
 			}
-			if err := n.takeStatus(f.Body); err != nil {
+			var head wire.Status
+			if err := r.Decode(f, &head); err != nil {
+				return err
+			}
+			if err := n.takeStatus(head, f.Body); err != nil {
 				return err
 			}
 		case wire.FrameDrain: // it has moved; see retire
@@ -162,7 +168,9 @@ func streamError(err error) error {
 	return fmt.Errorf("%w: %w", errLinkLost, err)
 }
 
-func (n *session) takeStatus(body []byte) error {
+// takeStatus keeps what a connector reports. What is too much of it is left out
+// and counted; only a report that is not one ends the session.
+func (n *session) takeStatus(head wire.Status, body []byte) error {
 	if err := wire.CheckJSON(body, 32); err != nil {
 		return wire.Violation("status: %v", err)
 	}
@@ -170,11 +178,12 @@ func (n *session) takeStatus(body []byte) error {
 	if err := json.Unmarshal(body, &st); err != nil {
 		return wire.Violation("status: %v", err)
 	}
-	if err := checkStatus(&st, n.cfg.Limits.Notebooks); err != nil {
-		return err
+	omitted := max(0, head.Omitted) + checkStatus(&st, n.cfg.Limits.Notebooks)
+	if omitted > 0 {
+		n.log.Warn("status left out notebooks, caps or vetoes", "omitted", omitted)
 	}
 	n.mu.Lock()
-	n.status = st
+	n.status, n.omitted = st, omitted
 	storing := n.storing
 	n.storing = true
 	n.mu.Unlock()
@@ -258,7 +267,7 @@ func (n *session) tick() {
 	now := time.Now()
 	n.mu.Lock()
 	if n.ping.waiting {
-		silent := n.link.heard.Load() < n.ping.checked.UnixNano()
+		silent := n.link.silentSince(n.ping.checked)
 		n.ping.checked = now
 		n.ping.timer.Reset(n.cfg.Timing.PingTimeout)
 		n.mu.Unlock()
@@ -416,7 +425,7 @@ func (n *session) teardown() {
 		case <-grace.C:
 		}
 	}
-	_ = n.mux.Close() // closes the link; it has no other error
+	n.link.hangUp(n.mux)
 }
 
 func (n *session) reason() error {
@@ -431,5 +440,5 @@ func (n *session) info() SessionInfo {
 	defer n.mu.Unlock()
 	return SessionInfo{Tenant: n.rec.Tenant, Instance: n.rec.Instance, Connector: n.rec.ID, Epoch: n.epoch,
 		Since: n.since, RTT: n.rtt, Remote: n.link.remote, Transport: n.link.transport, Software: n.software,
-		Draining: n.draining, Calls: n.calls, Streams: open, Status: n.status, Reported: n.reported}
+		Draining: n.draining, Calls: n.calls, Streams: open, Status: n.status, Omitted: n.omitted, Reported: n.reported}
 }

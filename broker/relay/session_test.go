@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -16,15 +17,11 @@ import (
 
 func TestABadStatusCostsOnlyItsSender(t *testing.T) {
 	t.Parallel()
-	many := strings.Repeat(`{"id":"n","name":"x"},`, 5001)
 	for name, send := range map[string]func(*fake){
-		"not JSON":            func(f *fake) { f.status(`{`) },
-		"not UTF-8":           func(f *fake) { f.status("{\"siyuan_version\":\"\xff\"}") },
-		"deep":                func(f *fake) { f.status(strings.Repeat("[", 40) + strings.Repeat("]", 40)) },
-		"wrong level":         func(f *fake) { f.status(`{"policy":{"max_level":"root"}}`) },
-		"too many notebooks":  func(f *fake) { f.status(`{"notebooks":[` + many[:len(many)-1] + `]}`) },
-		"endless notebook id": func(f *fake) { f.status(`{"notebooks":[{"id":"` + strings.Repeat("x", 65) + `"}]}`) },
-		"nameless notebook":   func(f *fake) { f.status(`{"notebooks":[{"id":""}]}`) },
+		"not JSON":    func(f *fake) { f.status(`{`) },
+		"not UTF-8":   func(f *fake) { f.status("{\"siyuan_version\":\"\xff\"}") },
+		"deep":        func(f *fake) { f.status(strings.Repeat("[", 40) + strings.Repeat("]", 40)) },
+		"wrong level": func(f *fake) { f.status(`{"policy":{"max_level":"root"}}`) },
 		"a flood": func(f *fake) {
 			for range statusBurst + 5 {
 				_ = f.w.Write(wire.FrameStatus, nil, []byte(`{"state":"ready"}`))
@@ -34,6 +31,7 @@ func TestABadStatusCostsOnlyItsSender(t *testing.T) {
 		"a result on control":   func(f *fake) { _ = f.w.Write(wire.FrameResult, wire.Result{ID: 1}, nil) },
 		"a ping without number": func(f *fake) { _ = f.w.Write(wire.FramePing, "seven", nil) },
 		"garbage":               func(f *fake) { _, _ = f.control.Write([]byte("GET / HTTP/1.1\r\n\r\n")) },
+		"a header of numbers":   func(f *fake) { _ = f.w.Write(wire.FrameStatus, []int{1}, []byte(`{}`)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,6 +54,81 @@ func TestABadStatusCostsOnlyItsSender(t *testing.T) {
 				t.Errorf("%+v", p)
 			}
 		})
+	}
+}
+
+func TestTooMuchOfAStatusIsLeftOutAndCounted(t *testing.T) {
+	t.Parallel()
+	notebooks := func(n int) string {
+		return strings.TrimSuffix(strings.Repeat(`{"id":"n","name":"x"},`, n), ",")
+	}
+	for name, c := range map[string]struct {
+		head   wire.Status
+		body   string
+		kept   int // notebooks
+		caps   int
+		vetoes int
+		left   int
+	}{
+		"at the limit":        {wire.Status{}, `{"notebooks":[` + notebooks(5000) + `]}`, 5000, 0, 0, 0},
+		"too many notebooks":  {wire.Status{}, `{"notebooks":[` + notebooks(5003) + `]}`, 5000, 0, 0, 3},
+		"the home says so":    {wire.Status{Omitted: 7}, `{"notebooks":[` + notebooks(1) + `]}`, 1, 0, 0, 7},
+		"a negative count":    {wire.Status{Omitted: -7}, `{"notebooks":[` + notebooks(1) + `]}`, 1, 0, 0, 0},
+		"endless notebook id": {wire.Status{}, `{"notebooks":[{"id":"` + strings.Repeat("x", 65) + `"},{"id":"ok"}]}`, 1, 0, 0, 1},
+		"nameless notebook":   {wire.Status{}, `{"notebooks":[{"id":""}]}`, 0, 0, 0, 1},
+		"endless ids in the policy": {wire.Status{}, `{"notebooks":[],"policy":{"max_level":"r","notebooks":{"` + strings.Repeat("x", 65) + `":"r","n":"rw"},"vetoed":["` +
+			strings.Repeat("v", 129) + `","block.delete"]}}`, 0, 1, 1, 2},
+		"too many vetoes": {wire.Status{}, `{"policy":{"vetoed":[` + strings.TrimSuffix(strings.Repeat(`"a.b",`, 2001), ",") + `]}}`, 0, 0, 2000, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newFakeDirectory(t)
+			s, addr := startServer(t, d, nil)
+			f := dialFake(t, d, addr).connect("c-1")
+			await(t, s, "the first report is in", func(Stats) bool { i, _ := s.Hub().Session("tenant-1", "home"); return i.Reported })
+			if err := f.w.Write(wire.FrameStatus, c.head, []byte(c.body)); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.w.Write(wire.FramePing, wire.Ping{N: 1}, nil); err != nil { // behind the status
+				t.Fatal(err)
+			}
+			f.expect(wire.FramePong, &wire.Ping{})
+			info, _ := s.Hub().Session("tenant-1", "home")
+			p := info.Status.Policy
+			if len(info.Status.Notebooks) != c.kept || len(p.Notebooks) != c.caps || len(p.Vetoed) != c.vetoes || info.Omitted != c.left {
+				t.Errorf("%d notebooks, %d caps, %d vetoes, %d left out", len(info.Status.Notebooks), len(p.Notebooks), len(p.Vetoed), info.Omitted)
+			}
+		})
+	}
+}
+
+func TestMoreBytesThanTheWindowAllowsCostOnlyTheirSender(t *testing.T) {
+	t.Parallel()
+	d := newFakeDirectory(t)
+	s, addr := startServer(t, d, nil)
+	dialFake(t, d, addr).connect("c-2")
+	bad := dialFake(t, d, addr).connect("c-1")
+	online(t, s, 2)
+	// A yamux data frame on the control stream, id 1, larger than its window of
+	// 256 KiB, past the library that would not send it.
+	head := []byte{0, 0, 0, 0, 0, 0, 0, 1, 0, 4, 0, 1}
+	_, _ = bad.conn.Write(append(head, make([]byte, 256<<10+1)...)) // cut off in the middle
+	await(t, s, "the sender is gone", func(st Stats) bool { return st.Sessions == 1 })
+	if !s.Hub().Has("tenant-2", "home") || s.Hub().Has("tenant-1", "home") {
+		t.Error("the wrong session is left")
+	}
+}
+
+func TestTheRemoteAddressIsWhatTheProxySays(t *testing.T) {
+	t.Parallel()
+	d := newFakeDirectory(t)
+	s, addr := startServer(t, d, func(c *Config) {
+		c.RemoteAddr = func(r *http.Request) string { return "203.0.113.7" + strings.Repeat(" ", len(r.RemoteAddr)*100) }
+	})
+	dialFake(t, d, addr).connect("c-1")
+	online(t, s, 1)
+	if info, _ := s.Hub().Session("tenant-1", "home"); strings.TrimSpace(info.Remote) != "203.0.113.7" || len(info.Remote) > maxID {
+		t.Errorf("%q", info.Remote)
 	}
 }
 

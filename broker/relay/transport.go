@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -28,18 +27,23 @@ type link struct {
 	cancel    context.CancelFunc
 	transport string // "tls" or "wss"
 	remote    string
-	binding   []byte       // TLS exporter, if TLS ends here
-	heard     atomic.Int64 // when bytes last arrived, unix nanoseconds
+	binding   []byte // TLS exporter, if TLS ends here
+	born      time.Time
+	heard     atomic.Int64 // when bytes last arrived, nanoseconds after born
 }
 
 // Read notes that the peer is alive.
 func (l *link) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
 	if n > 0 {
-		l.heard.Store(time.Now().UnixNano())
+		l.heard.Store(int64(time.Since(l.born)))
 	}
 	return n, err
 }
+
+// silentSince reports whether nothing arrived after t. It compares monotonic
+// times: a wall clock that is set back is no reason to drop everybody.
+func (l *link) silentSince(t time.Time) bool { return l.heard.Load() < int64(t.Sub(l.born)) }
 
 // Close drops the connection.
 func (l *link) Close() error {
@@ -56,11 +60,25 @@ type muxConn struct {
 // Write queues b.
 func (m muxConn) Write(b []byte) (int, error) { return m.out.Write(b) }
 
-// Close drops the connection and waits for the writer.
-func (m muxConn) Close() error { return errors.Join(m.link.Close(), m.out.Close()) }
+// Close drops the connection. It must not wait for anything: between the moments
+// at which yamux begins and ends to close, every reader of a stream spins.
+func (m muxConn) Close() error {
+	m.out.Stop()
+	return m.link.Close()
+}
+
+// hangUp closes a session so that its readers have no time to spin: yamux is
+// left to find its connection closed, which it does in one go. It returns when
+// nothing of the session is left but the owners of its streams.
+func (m muxConn) hangUp(mux *yamux.Session) {
+	_ = m.Close() // there is nobody left who could use the error
+	<-mux.CloseChan()
+	_ = mux.Close() // waits for the one under way
+	_ = m.out.Close()
+}
 
 func tlsLink(c *tls.Conn) *link {
-	return &link{Conn: c, raw: c.NetConn(), cancel: func() {}, transport: "tls", remote: c.RemoteAddr().String()}
+	return &link{Conn: c, raw: c.NetConn(), cancel: func() {}, transport: "tls", remote: c.RemoteAddr().String(), born: time.Now()}
 }
 
 // webSocketLink upgrades a request. On error the response has been written.
@@ -81,7 +99,7 @@ func webSocketLink(w http.ResponseWriter, r *http.Request, subprotocol string) (
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	return &link{Conn: websocket.NetConn(ctx, c, websocket.MessageBinary), raw: raw, cancel: cancel,
-		transport: "wss", remote: r.RemoteAddr}, nil
+		transport: "wss", remote: r.RemoteAddr, born: time.Now()}, nil
 }
 
 // hijackCapture keeps the connection that the WebSocket library takes over.
@@ -100,7 +118,7 @@ func (h *hijackCapture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func muxConfig(t Timing, log *slog.Logger) *yamux.Config {
 	return &yamux.Config{
 		AcceptBacklog:          16,
-		EnableKeepAlive:        false, // the connector does it; both ends ping on the control stream
+		EnableKeepAlive:        false, // both ends ping on the control stream
 		KeepAliveInterval:      t.PingInterval,
 		ConnectionWriteTimeout: t.Write,
 		MaxStreamWindowSize:    256 << 10,

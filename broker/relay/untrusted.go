@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -16,41 +17,36 @@ const (
 	maxName    = 1024
 	maxMessage = 2000
 	maxDetail  = 64 << 10
-	maxVetoed  = 2000
 )
 
 var homeStates = []contract.HomeState{contract.HomeReady, contract.HomeOffline, contract.HomeUnauthorized,
 	contract.HomeWrongWorkspace, contract.HomeIndexing}
 
-// checkStatus bounds a report. A state this broker does not know, from a newer
-// connector, counts as SiYuan being offline.
-func checkStatus(s *contract.HomeStatus, notebooks int) error {
-	if len(s.Notebooks) > notebooks || len(s.Policy.Notebooks) > notebooks || len(s.Policy.Vetoed) > maxVetoed {
-		return wire.Violation("status with %d notebooks, %d caps, %d vetoes", len(s.Notebooks), len(s.Policy.Notebooks), len(s.Policy.Vetoed))
-	}
+// checkStatus bounds a report and returns how many entries that cost it. A state
+// this broker does not know, from a newer connector, counts as SiYuan being
+// offline.
+func checkStatus(s *contract.HomeStatus, notebooks int) (omitted int) {
+	before := len(s.Notebooks) + len(s.Policy.Notebooks) + len(s.Policy.Vetoed)
+	s.Notebooks = slices.DeleteFunc(s.Notebooks, func(n contract.NotebookInfo) bool { return n.ID == "" || len(n.ID) > maxID })
+	s.Notebooks = s.Notebooks[:min(len(s.Notebooks), notebooks)]
 	for i := range s.Notebooks {
 		n := &s.Notebooks[i]
-		if n.ID == "" || len(n.ID) > maxID {
-			return wire.Violation("status with a notebook id of %d bytes", len(n.ID))
-		}
 		n.Name, n.Icon = clip(n.Name, maxName), clip(n.Icon, maxName)
 	}
-	for id := range s.Policy.Notebooks {
-		if len(id) > maxID {
-			return wire.Violation("status with a notebook id of %d bytes", len(id))
-		}
-	}
-	for _, v := range s.Policy.Vetoed {
-		if len(v) > 2*maxID {
-			return wire.Violation("status with a vetoed action of %d bytes", len(v))
-		}
-	}
+	s.Policy.Vetoed = slices.DeleteFunc(s.Policy.Vetoed, func(v string) bool { return len(v) > 2*maxID })
+	s.Policy.Vetoed = s.Policy.Vetoed[:min(len(s.Policy.Vetoed), wire.MaxVetoed)]
+	maps.DeleteFunc(s.Policy.Notebooks, func(id string, _ contract.Level) bool { return len(id) > maxID })
+	wire.FitCaps(s, notebooks)
 	if !slices.Contains(homeStates, s.State) {
 		s.State = contract.HomeOffline
 	}
 	s.SiYuanVersion, s.Policy.Digest = clip(s.SiYuanVersion, maxID), clip(s.Policy.Digest, 2*maxID)
-	return nil
+	return before - len(s.Notebooks) - len(s.Policy.Notebooks) - len(s.Policy.Vetoed)
 }
+
+// brokersOwn are the codes for what only this end can know. Others decide by
+// them that a call never reached the home, so a home cannot say them.
+var brokersOwn = []contract.Code{contract.Offline, contract.ConnectorOffline, contract.TunnelReplaced}
 
 // checkError makes sure that an error from a home is one of the vocabulary.
 func checkError(e *contract.Error) *contract.Error {
@@ -59,7 +55,7 @@ func checkError(e *contract.Error) *contract.Error {
 	}
 	table := contract.Vocabulary()
 	i := slices.IndexFunc(table, func(row contract.Entry) bool { return row.Code == contract.CodeOf(e) && row.Type == e.Type })
-	if i < 0 {
+	if i < 0 || slices.Contains(brokersOwn, contract.CodeOf(e)) {
 		return contract.Fail(contract.Internal, "The connector failed in a way this broker does not know.")
 	}
 	e.Message, e.Hint, e.RequestID = clip(e.Message, maxMessage), clip(e.Hint, maxMessage), clip(e.RequestID, 2*maxID)

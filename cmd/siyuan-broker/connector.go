@@ -64,19 +64,23 @@ func addConnector(ctx context.Context, tx tenants.Tx, instance tenants.ID, name 
 }
 
 func newConnectorRevoke(a *app) *cobra.Command {
-	var tenant, connector string
+	return a.newRevoke("connector", "Take a connector's access back; its tunnel is cut and it ends with exit code 77",
+		func(ctx context.Context, tx tenants.Tx, id tenants.ID) error { return tx.RevokeConnector(ctx, id) })
+}
+
+// newRevoke is the command that takes one thing of a tenant back.
+func (a *app) newRevoke(kind, short string, fn func(context.Context, tenants.Tx, tenants.ID) error) *cobra.Command {
+	var tenant, id string
 	cmd := &cobra.Command{
 		Use:   "revoke",
-		Short: "Take a connector's access back; its tunnel is cut and it ends with exit code 77",
+		Short: short,
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.revoke(cmd.Context(), tenant, "connector", connector, func(ctx context.Context, tx tenants.Tx, id tenants.ID) error {
-				return tx.RevokeConnector(ctx, id)
-			})
+			return a.revoke(cmd.Context(), tenant, kind, id, fn)
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", "", "id of the tenant")
-	cmd.Flags().StringVar(&connector, "connector", "", "id of the connector")
+	cmd.Flags().StringVar(&id, kind, "", "id of the "+kind)
 	return cmd
 }
 

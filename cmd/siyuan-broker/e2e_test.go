@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -68,12 +69,19 @@ type home struct {
 // up starts the program and waits for its line. It is stopped with the test.
 func up(t *testing.T, data, listen string, args ...string) *home {
 	t.Helper()
+	return upWith(t, nil, data, listen, args...)
+}
+
+// upWith is up with more environment.
+func upWith(t *testing.T, env []string, data, listen string, args ...string) *home {
+	t.Helper()
 	bin, err := program()
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := &home{log: &bytes.Buffer{}}
 	h.cmd = exec.Command(bin, append([]string{"up", "--json", "--data", data, "--listen", listen}, args...)...)
+	h.cmd.Env = append(os.Environ(), env...)
 	h.cmd.Stderr = h.log
 	out, err := h.cmd.StdoutPipe()
 	if err != nil {
@@ -125,14 +133,25 @@ func dataDir(t *testing.T) string {
 	return dir
 }
 
+// handed are the ports freeAddr gave out.
+var handed sync.Map
+
+// freeAddr is an address for a program to listen on. Its port is below those
+// that the system gives to whoever asks for any, so that nobody takes it before
+// the program does.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		port := 12000 + rand.IntN(18000)
+		if _, taken := handed.LoadOrStore(port, true); taken {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			_ = l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // bearer adds the agent's token to every request.

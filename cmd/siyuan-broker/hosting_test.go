@@ -115,15 +115,15 @@ func (h *hosting) start(program string, env []string, args ...string) *exec.Cmd 
 	return cmd
 }
 
-func (h *hosting) await(what string, ok func() bool) {
-	h.t.Helper()
+func (h *hosting) await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
 	limit := time.After(20 * time.Second)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
 		case <-limit:
-			h.t.Fatalf("not within 20 s: %s", what)
+			t.Fatalf("not within 20 s: %s", what)
 		case <-tick.C:
 		}
 	}
@@ -139,7 +139,7 @@ func TestHostingAsTheREADMESays(t *testing.T) {
 	}
 	h.run(h.broker, h.env, "migrate") // again changes nothing
 	h.start(h.broker, h.env, "serve")
-	h.await("the broker is ready", func() bool {
+	h.await(t, "the broker is ready", func() bool {
 		cmd := exec.Command(h.broker, "health")
 		cmd.Env = h.env
 		return cmd.Run() == nil
@@ -154,7 +154,7 @@ func TestHostingAsTheREADMESays(t *testing.T) {
 	added := h.json(append([]string{"connector", "add", "--key", key}, ids...)...)
 	agent := h.json(append([]string{"token", "create", "--name", "laptop", "--level", "rw"}, ids...)...)
 	home := h.start(h.connector, h.homeEnv, "run")
-	h.await("the connector is healthy", func() bool {
+	h.await(t, "the connector is healthy", func() bool {
 		cmd := exec.Command(h.connector, "status", "--check")
 		cmd.Env = h.homeEnv
 		return cmd.Run() == nil
@@ -180,7 +180,7 @@ func TestHostingAsTheREADMESays(t *testing.T) {
 	}
 
 	h.run(h.broker, h.env, "token", "revoke", "--tenant", made["tenant"], "--agent", agent["agent"])
-	h.await("the token is refused", func() bool {
+	h.await(t, "the token is refused", func() bool {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, agent["mcp_url"], strings.NewReader(`{}`))
 		if err != nil {
 			t.Fatal(err)

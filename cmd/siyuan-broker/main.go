@@ -29,7 +29,7 @@ func root() *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&a.file, "config", "", "configuration file (YAML); the environment wins over it")
 	return cli.Group(cmd,
-		newUp(a), newServe(a), newMigrate(a), newHealth(a),
+		newUp(a), newServe(a), newMigrate(a), newHealth(a), newDoctor(a),
 		newTenant(a), newConnector(a), newToken(a),
 		newCatalogue(), newPayload(), newConfig(a),
 	)
@@ -55,7 +55,8 @@ func logger(c broker.Config) *slog.Logger { return cli.Logger(os.Stderr, c.LogLe
 // withStore runs fn with the store of the configured database, also while a
 // broker is running on it.
 func (a *app) withStore(ctx context.Context, fn func(c broker.Config, db *broker.Database) error) (err error) {
-	c, err := a.config(nil)
+	var named bool // the configuration says by which URL agents come
+	c, err := a.config(func(c *broker.Config) { named = len(c.PublicURLs) > 0 })
 	if err != nil {
 		return err
 	}
@@ -65,6 +66,11 @@ func (a *app) withStore(ctx context.Context, fn func(c broker.Config, db *broker
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close(context.WithoutCancel(ctx))) }()
+	if !named { // as the broker that was started last on this database
+		if err := db.Setting(ctx, urlsSetting, &c.PublicURLs); err != nil && !errors.Is(err, tenants.ErrNotFound) {
+			return err
+		}
+	}
 	return fn(c, db)
 }
 

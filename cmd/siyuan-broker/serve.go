@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"siyuan-broker/broker"
 	"siyuan-broker/cmd/internal/cli"
+	"siyuan-broker/tenants/postgres"
 )
 
 func newServe(a *app) *cobra.Command {
@@ -34,7 +36,7 @@ func newServe(a *app) *cobra.Command {
 
 func serve(ctx context.Context, c broker.Config) (err error) {
 	log := logger(c)
-	db, err := broker.OpenDatabase(ctx, &c, log)
+	db, err := openServing(ctx, &c, log)
 	if err != nil {
 		return err
 	}
@@ -44,6 +46,28 @@ func serve(ctx context.Context, c broker.Config) (err error) {
 		return cli.Fail(cli.ExitConfig, err)
 	}
 	return b.Run(ctx)
+}
+
+// urlsSetting is where a broker leaves its public URLs in the database, so that
+// commands beside it make tokens for them without being told again.
+const urlsSetting = "public_urls"
+
+// openServing opens the database for a broker that stays: changes must reach it.
+func openServing(ctx context.Context, c *broker.Config, log *slog.Logger) (*broker.Database, error) {
+	db, err := broker.OpenDatabase(ctx, c, log)
+	if err != nil {
+		return nil, err
+	}
+	if err = db.CanListen(ctx); errors.Is(err, postgres.ErrNoPush) {
+		err = cli.Fail(cli.ExitConfig, err)
+	}
+	if err == nil {
+		err = db.SetSetting(ctx, urlsSetting, c.PublicURLs)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close(context.WithoutCancel(ctx)))
+	}
+	return db, nil
 }
 
 func newMigrate(a *app) *cobra.Command {

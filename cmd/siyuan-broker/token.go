@@ -109,18 +109,6 @@ func issueToken(ctx context.Context, c broker.Config, db *broker.Database, tenan
 }
 
 func newTokenRevoke(a *app) *cobra.Command {
-	var tenant, agent string
-	cmd := &cobra.Command{
-		Use:   "revoke",
-		Short: "Take an agent's access back, on every node within two seconds",
-		Args:  cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.revoke(cmd.Context(), tenant, "agent", agent, func(ctx context.Context, tx tenants.Tx, id tenants.ID) error {
-				return tx.RevokeAgent(ctx, id)
-			})
-		},
-	}
-	cmd.Flags().StringVar(&tenant, "tenant", "", "id of the tenant")
-	cmd.Flags().StringVar(&agent, "agent", "", "id of the agent, as `token create` printed it")
-	return cmd
+	return a.newRevoke("agent", "Take an agent's access back, on every node within two seconds",
+		func(ctx context.Context, tx tenants.Tx, id tenants.ID) error { return tx.RevokeAgent(ctx, id) })
 }

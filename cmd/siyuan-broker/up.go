@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +30,9 @@ import (
 // readyWithin bounds how long `up` waits for the connector's first report; a
 // SiYuan that is not running yet does not stop it.
 const readyWithin = 20 * time.Second
+
+// offlineWithin is how long it waits for a SiYuan that does not answer.
+const offlineWithin = 3 * time.Second
 
 // upFlags are what a person says to `up`.
 type upFlags struct {
@@ -74,10 +79,14 @@ func runUp(ctx context.Context, a *app, f upFlags, out, errOut io.Writer) (err e
 	if err != nil || level == contract.None {
 		return cli.Usagef("--allow: want r, rw or rwd, not %q", f.allow)
 	}
+	var admin string // DATABASE_URL is an administrator's here, unless a recorder's says that it is not
 	c, err := a.config(func(c *broker.Config) {
 		c.Listen = f.listen
 		if f.data != "" {
 			c.Data = f.data
+		}
+		if c.DatabaseRecord == "" {
+			admin, c.DatabaseURL = c.DatabaseURL, ""
 		}
 	})
 	if err != nil {
@@ -92,7 +101,7 @@ func runUp(ctx context.Context, a *app, f upFlags, out, errOut io.Writer) (err e
 	}
 	log := cli.Logger(errOut, c.LogLevel, "text")
 
-	db, err := openForUp(ctx, &c, log)
+	db, err := openForUp(ctx, &c, admin, log)
 	if err != nil {
 		return err
 	}
@@ -125,7 +134,7 @@ func runUp(ctx context.Context, a *app, f upFlags, out, errOut io.Writer) (err e
 	select {
 	case <-b.Ready():
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return inUse(context.Cause(ctx))
 	}
 
 	token, err := h.enrol(ctx, c, db)
@@ -144,6 +153,9 @@ func runUp(ctx context.Context, a *app, f upFlags, out, errOut io.Writer) (err e
 	state := awaitHome(ctx, home, func() bool { return b.Reported(h.tenantID, h.instanceID) })
 	line := upLine{MCPURL: c.Resource(), AgentToken: token, ConsoleURL: c.PublicURLs[0] + "/", SiYuan: h.name(), Data: c.Data}
 	if ctx.Err() == nil {
+		if why := h.trouble(state); why != "" {
+			log.Warn(why)
+		}
 		if err := announce(out, f, line, h, state); err != nil {
 			cancel(err)
 		}
@@ -157,22 +169,34 @@ func runUp(ctx context.Context, a *app, f upFlags, out, errOut io.Writer) (err e
 	return nil
 }
 
-// openForUp opens the database; a DATABASE_URL is an administrator's here, from
-// which everything else follows.
-func openForUp(ctx context.Context, c *broker.Config, log *slog.Logger) (*broker.Database, error) {
-	if c.DatabaseURL != "" && c.DatabaseRecord == "" {
-		if err := os.MkdirAll(c.Data, 0o711); err != nil {
-			return nil, fmt.Errorf("make data folder: %w", err)
-		}
-		password, err := keep(filepath.Join(c.Data, "database.password"), rand.Text)
+// openForUp opens the database. From an administrator's address everything else
+// follows: roles with a password of their own, the database, a master key.
+func openForUp(ctx context.Context, c *broker.Config, admin string, log *slog.Logger) (*broker.Database, error) {
+	if admin == "" {
+		return openServing(ctx, c, log)
+	}
+	if err := os.MkdirAll(c.Data, 0o711); err != nil {
+		return nil, fmt.Errorf("make data folder: %w", err)
+	}
+	password, err := keep(filepath.Join(c.Data, "database.password"), rand.Text)
+	if err != nil {
+		return nil, err
+	}
+	if c.MasterKey == "" {
+		c.MasterKey, err = keep(filepath.Join(c.Data, "database.masterkey"), func() string {
+			key := make([]byte, 32)
+			_, _ = rand.Read(key) // never fails
+			return base64.StdEncoding.EncodeToString(key)
+		})
 		if err != nil {
 			return nil, err
 		}
-		if err := broker.AdoptDatabase(ctx, c, password); err != nil {
-			return nil, err
-		}
 	}
-	return broker.OpenDatabase(ctx, c, log)
+	c.DatabaseURL = admin
+	if err := broker.AdoptDatabase(ctx, c, password); err != nil {
+		return nil, err
+	}
+	return openServing(ctx, c, log)
 }
 
 // keep returns the content of a private file, which is made at the first time.
@@ -191,15 +215,31 @@ func keep(name string, make func() string) (string, error) {
 	return s, os.WriteFile(name, []byte(s), 0o600)
 }
 
+// inUse adds the way out to an address that another program has.
+func inUse(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w --listen chooses another address", err)
+	}
+	return err
+}
+
 // awaitHome waits until SiYuan was looked at and the broker knows about it.
 func awaitHome(ctx context.Context, c *connector.Connector, reported func() bool) contract.HomeState {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if s := c.Home(); s.State == contract.HomeReady && reported() {
-			return s.State
+		switch s := c.Home().State; s {
+		case contract.HomeReady, contract.HomeUnauthorized, contract.HomeWrongWorkspace:
+			if reported() {
+				return s
+			}
+		case contract.HomeOffline:
+			if time.Since(began) > offlineWithin && reported() {
+				return s
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -232,8 +232,8 @@ func (h *upHome) writePolicy() error {
 var upText = template.Must(template.New("up").Parse(`
 {{- if .Sample}}Agents work in the built-in sample workspace. Your own SiYuan: SIYUAN_TOKEN=… siyuan-broker up --url http://127.0.0.1:6806 --allow rw
 {{- else}}Agents work in {{.SiYuan}} with level {{.Level}}.
-{{- if ne .State "ready"}}
-SiYuan is not usable yet ({{.State}}); the connector keeps trying.{{end}}
+{{- with .Trouble}}
+{{.}}{{end}}
 {{- end}}
 
   MCP URL      {{.MCPURL}}
@@ -260,11 +260,26 @@ Cursor (~/.cursor/mcp.json) and others:
 Stop with Ctrl-C. The next start finds everything again.
 `))
 
+// trouble says why SiYuan cannot be worked with, and what to do; "" when it can.
+func (h *upHome) trouble(state contract.HomeState) string {
+	switch state {
+	case contract.HomeReady:
+		return ""
+	case contract.HomeUnauthorized:
+		return "SiYuan refuses the token: set SIYUAN_TOKEN to the one under Settings, About, API token, and start again."
+	case contract.HomeWrongWorkspace:
+		return "Another workspace answers at " + h.url + " than the first time. If it is the right one, stop this, delete " + string(connector.PinFile(h.data)) + " and start again."
+	case contract.HomeIndexing:
+		return "SiYuan is still starting; agents can work as soon as it is ready."
+	}
+	return "SiYuan does not answer at " + h.url + ": start it, or correct --url. The connector keeps trying."
+}
+
 func announceText(out io.Writer, line upLine, h *upHome, state contract.HomeState) error {
 	return upText.Execute(out, struct {
 		upLine
-		Sample bool
-		Level  string
-		State  string
-	}{line, h.sample, h.level.String(), string(state)})
+		Sample  bool
+		Level   string
+		Trouble string
+	}{line, h.sample, h.level.String(), h.trouble(state)})
 }

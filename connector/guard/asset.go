@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -33,6 +34,17 @@ func assetPath(p string) (string, bool) {
 	return p, !slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return strings.HasPrefix(part, ".") })
 }
 
+// leavesAssets: the path leads out of the assets folder once it is decoded and
+// cleaned.
+func leavesAssets(p string) bool {
+	for range 2 { // some decode what is decoded already
+		if plain, err := url.PathUnescape(p); err == nil {
+			p = plain
+		}
+	}
+	return slices.Contains(strings.FieldsFunc(p, func(r rune) bool { return r == '/' || r == '\\' }), "..")
+}
+
 // Asset proves a level for an asset: the least of the levels in all notebooks
 // that link to it. One that nothing readable links to, or something hidden does,
 // does not exist.
@@ -42,7 +54,7 @@ func (s *Session) Asset(ctx context.Context, file string, need contract.Level) (
 	if !ok {
 		return Asset{}, missing
 	}
-	found, err := s.g.sql(ctx, "SELECT DISTINCT box FROM assets WHERE path = "+quoteSQL(clean)+" LIMIT 10000")
+	found, err := s.g.sql(ctx, "SELECT DISTINCT box FROM assets WHERE path = "+quoteSQL(clean)+" ORDER BY box LIMIT 10000")
 	if err != nil {
 		return Asset{}, err
 	}
@@ -57,6 +69,7 @@ func (s *Session) Asset(ctx context.Context, file string, need contract.Level) (
 		return Asset{}, missing
 	}
 	for _, r := range found {
+		s.touch(siyuan.ID(r.Text("box")))
 		if err := s.prove(siyuan.ID(r.Text("box")), need); err != nil {
 			return Asset{}, err
 		}

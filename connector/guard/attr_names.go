@@ -25,6 +25,22 @@ var attrOwners = map[string]string{
 	"custom-avs": "ties the block to databases; use the av tool", "custom-riff-decks": "ties the block to card decks; use the flashcard tool",
 }
 
+// emojiIcon are the code points of an emoji, customIcon is the path of a picture
+// below SiYuan's emojis folder, or a picture that SiYuan draws.
+var (
+	emojiIcon  = regexp.MustCompile(`^[0-9a-fA-F]{1,6}(?:-[0-9a-fA-F]{1,6})*$`)
+	customIcon = regexp.MustCompile(`^(?:[\p{L}\p{N}_ -][\p{L}\p{N}_ .-]*/)*[\p{L}\p{N}_ -][\p{L}\p{N}_ .-]*\.(?:png|jpe?g|gif|svg|webp)$|^api/icon/getDynamicIcon\?[\p{L}\p{N}_=&%#.+-]*$`)
+)
+
+// checkIcon refuses what is no icon: SiYuan puts the value into its pages, as
+// the address of a picture or as it is.
+func checkIcon(icon string) error {
+	if icon == "" || emojiIcon.MatchString(icon) || customIcon.MatchString(icon) {
+		return nil
+	}
+	return contract.InvalidFields(contract.Field{Path: "icon", Message: "must be the hex code points of an emoji, such as 1f4d4, or the path of a picture in SiYuan's emojis folder, such as work/logo.png"})
+}
+
 // checkAttrs refuses attributes that are not the caller's to set, and gives the
 // values the form in which SiYuan keeps them.
 func checkAttrs(changes map[string]string) (siyuan.Attrs, error) {

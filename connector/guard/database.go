@@ -28,8 +28,10 @@ func (d Database) Level() contract.Level { return d.level }
 type DatabaseView = siyuan.Rendered
 
 // Database proves a level for a database. One that nothing shows, or that a
-// hidden notebook shows or has a block in, does not exist.
+// hidden notebook shows or has a block in, does not exist. Finding that out takes
+// as many kernel calls as there are such notebooks, so they are not counted.
 func (s *Session) Database(ctx context.Context, id string, need contract.Level) (Database, error) {
+	ctx = siyuan.Uncounted(ctx)
 	d := Database{s: s, id: siyuan.ID(id), level: contract.ReadWriteDelete}
 	missing := notFound("database", d.id)
 	if !d.id.Valid() {
@@ -60,6 +62,7 @@ func (s *Session) Database(ctx context.Context, id string, need contract.Level) 
 		return Database{}, missing
 	}
 	for _, box := range boxes {
+		s.touch(box)
 		if err := s.prove(box, need); err != nil {
 			return Database{}, err
 		}

@@ -102,16 +102,20 @@ func (s *Session) maskDOM(ctx context.Context, dom string) (string, error) {
 }
 
 // rewriteDOM replaces the content of the elements that fill picks, and removes
-// what hiddenAttrs, hiddenBadges and rendered embeds tell.
+// what hiddenAttrs, hiddenBadges and rendered embeds tell. Elements go as a
+// whole: an empty one would say that there is something to hide.
 func rewriteDOM(dom string, whole bool, fill func(domElement) (string, bool)) string {
 	var out strings.Builder
-	skip := -1 // depth of the element whose content is left out
+	skip, gone := -1, false // depth of the element whose content is left out; its tags too
 	walkDOM(dom, func(t html.Token, raw string, in []domElement) {
 		if skip >= 0 {
 			if t.Type != html.EndTagToken || len(in) > skip {
 				return
 			}
 			skip = -1
+			if gone {
+				return
+			}
 		}
 		if t.Type != html.StartTagToken && t.Type != html.SelfClosingTagToken {
 			out.WriteString(raw)
@@ -119,16 +123,15 @@ func rewriteDOM(dom string, whole bool, fill func(domElement) (string, bool)) st
 		}
 		e := element(t)
 		if e.hasClass(hiddenBadges) || inEmbed(in) && e.attrs["data-node-id"] != "" {
-			out.WriteString("<" + t.Data + ">") // an empty element keeps the pairs balanced
 			if t.Type == html.StartTagToken && !void[t.Data] {
-				skip = len(in)
+				skip, gone = len(in), true
 			}
 			return
 		}
 		out.WriteString(withoutAttrs(t, raw, whole))
 		if text, masked := fill(e); masked && t.Type == html.StartTagToken {
 			out.WriteString(html.EscapeString(text))
-			skip = len(in)
+			skip, gone = len(in), false
 		}
 	})
 	return out.String()

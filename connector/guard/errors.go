@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"siyuan-broker/connector/siyuan"
 	"siyuan-broker/contract"
@@ -17,6 +18,14 @@ func Public(err error) *contract.Error {
 	}
 	fail := func(code contract.Code, text string) *contract.Error {
 		return contract.Fail(code, "%s", text).WithCause(err)
+	}
+	if e, ok := errors.AsType[*siyuan.Error](err); ok && e.Kind == siyuan.Status {
+		switch e.Status {
+		case http.StatusNotFound:
+			return fail(contract.UnsupportedByKernel, "This SiYuan has not the function that the action needs.")
+		case http.StatusTooManyRequests:
+			return fail(contract.RateLimited, "SiYuan turns the connector away for a while.")
+		}
 	}
 	switch siyuan.KindOf(err) {
 	case siyuan.Offline:

@@ -84,6 +84,7 @@ func (w Workspace) Infos() []contract.NotebookInfo {
 type Session struct {
 	g         *Guard
 	grant     *contract.Grant
+	started   Workspace              // as it was then, hidden notebooks too
 	notebooks map[siyuan.ID]Notebook // readable ones
 	order     []siyuan.ID            // of the sidebar
 
@@ -95,7 +96,7 @@ type Session struct {
 // Session opens the workspace for the holder of a grant, which must already be
 // restricted by the home policy.
 func (g *Guard) Session(w Workspace, effective *contract.Grant) *Session {
-	s := &Session{g: g, grant: effective, notebooks: map[siyuan.ID]Notebook{}, places: map[siyuan.ID]place{}}
+	s := &Session{g: g, grant: effective, started: w, notebooks: map[siyuan.ID]Notebook{}, places: map[siyuan.ID]place{}}
 	for _, n := range w.notebooks {
 		if level := s.level(n.ID); level.Allows(contract.Read) {
 			s.notebooks[n.ID] = Notebook{s: s, info: n, level: level}
@@ -121,7 +122,8 @@ func (s *Session) whole() bool {
 	return true
 }
 
-// Touched is the notebook the session last proved a level in, or "".
+// Touched is the notebook of the last target that the call named and that the
+// caller may read, or "".
 func (s *Session) Touched() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -93,6 +94,17 @@ func samePath(p string) string {
 	return strings.TrimSuffix(strings.Trim(path.Clean("/"+strings.TrimSpace(p)), "/"), ".md")
 }
 
+// insideTemplates: the path stays in the templates folder whichever way it is
+// cleaned. SiYuan would put any other file, its configuration with the API token
+// for one, into the next daily note.
+func insideTemplates(p string) bool {
+	if p == "" {
+		return true
+	}
+	inner := strings.TrimPrefix(p, "/")
+	return filepath.IsLocal(inner) && path.Clean(inner) == inner && strings.HasSuffix(inner, ".md") && !strings.ContainsAny(inner, "\\%\x00\n\r")
+}
+
 var (
 	// templateAction is a template action made of names, numbers and plain strings:
 	// no other form of literal or comment can hide a name from templateName.
@@ -110,6 +122,9 @@ var dateFunctions = []string{"now", "date", "dateInZone", "ISOWeek", "ISOYear", 
 func (s *Session) checkTemplate(field, value string) error {
 	if field == "dailyNoteSavePath" && strings.Trim(value, " /") == "" {
 		return contract.InvalidFields(contract.Field{Path: "conf." + field, Message: "must name a path, such as /daily note/{{now | date \"2006-01-02\"}}"})
+	}
+	if field == "dailyNoteTemplatePath" && !insideTemplates(value) {
+		return contract.InvalidFields(contract.Field{Path: "conf." + field, Message: "must be the path of a .md file below SiYuan's templates folder, such as daily.md"})
 	}
 	if s.whole() || value == "" {
 		return nil

@@ -153,12 +153,17 @@ func notFound(what string, id siyuan.ID) error {
 	return contract.Fail(contract.NotFound, "There is no %s %s.", what, string(id))
 }
 
+// touch remembers the notebook of something that the call names. What a search
+// finds and drops again must not decide what the call is recorded with.
+func (s *Session) touch(notebook siyuan.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.touched = notebook
+}
+
 // prove compares a level with what is needed in a notebook the caller may read.
 func (s *Session) prove(notebook siyuan.ID, need contract.Level) error {
 	have := s.level(notebook)
-	s.mu.Lock()
-	s.touched = notebook
-	s.mu.Unlock()
 	if have.Allows(need) {
 		return nil
 	}
@@ -174,6 +179,7 @@ func (s *Session) Notebook(id string, need contract.Level) (Notebook, error) {
 	if !ok {
 		return Notebook{}, notFound("notebook", siyuan.ID(id))
 	}
+	s.touch(n.info.ID)
 	return n, s.prove(n.info.ID, need)
 }
 
@@ -224,6 +230,7 @@ func (s *Session) block(ctx context.Context, id siyuan.ID, what string, need con
 	if err != nil {
 		return Block{}, err
 	}
+	s.touch(p.box)
 	if err := s.prove(p.box, need); err != nil {
 		return Block{}, err
 	}

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"errors"
 	"html"
 	"maps"
 	"regexp"
@@ -74,7 +73,8 @@ func firstGroup(re *regexp.Regexp, text string) []siyuan.ID {
 }
 
 // checkPulls refuses a text that cites, embeds or links to what its writer may
-// not read. What the stored text of the same block has already may stay.
+// not read. What the stored text of the same block has already is none of its
+// business: see checkKept.
 func (s *Session) checkPulls(ctx context.Context, text, stored string, dom bool) error {
 	now, before := pulls(text, dom), pulls(stored, false)
 	fresh := without(now.blocks, before.blocks)
@@ -125,35 +125,23 @@ func (s *Session) checkBlocks(ctx context.Context, ids []siyuan.ID) error {
 		WithDetail(map[string]any{"ids": bad})
 }
 
-// checkDatabase demands that every block that shows the database is readable.
+// checkDatabase demands that the database can be read, as [Session.Database]
+// judges it.
 func (s *Session) checkDatabase(ctx context.Context, av siyuan.ID) error {
-	refused := contract.Fail(contract.HiddenReference, "There is no database %s to show.", string(av))
-	defs, err := s.g.r.MirrorBlocks(ctx, av)
-	if errors.Is(err, siyuan.Missing) || err == nil && len(defs) == 0 {
-		return refused
+	_, err := s.Database(ctx, string(av), contract.Read)
+	if contract.CodeOf(err) == contract.NotFound {
+		return contract.Fail(contract.HiddenReference, "There is no database %s to show.", string(av))
 	}
-	if err != nil {
-		return err
-	}
-	var blocks []siyuan.ID
-	for _, d := range defs {
-		blocks = append(blocks, d.RefID)
-	}
-	can, err := s.readable(ctx, blocks)
-	if err != nil {
-		return err
-	}
-	for _, id := range blocks {
-		if !can[id] {
-			return refused
-		}
-	}
-	return nil
+	return err
 }
 
 // checkAssets demands that a readable note links to the asset already. With
-// nothing hidden from the caller every asset may be linked.
+// nothing hidden from the caller every asset may be linked, but no other file:
+// SiYuan's exports copy what a note links to.
 func (s *Session) checkAssets(ctx context.Context, paths []string) error {
+	if i := slices.IndexFunc(paths, leavesAssets); i >= 0 {
+		return contract.Fail(contract.HiddenReference, "There is no asset of that path to link to.").WithDetail(map[string]any{"path": paths[i]})
+	}
 	if s.whole() {
 		return nil
 	}
@@ -225,35 +213,83 @@ func shorten(text string) string {
 	return text
 }
 
-// checkLost refuses a text with references whose targets the kernel does not
-// know: it drops their ids when it stores them.
-func (s *Session) checkLost(ctx context.Context, block siyuan.ID, text string) error {
+// checkKept refuses a text that keeps a reference to a block that cannot be read.
+// SiYuan drops the id of a reference when it stores one to a block it does not
+// know, in Markdown and in DOM alike. A reference to a hidden block would stay,
+// and what became of it would tell the two apart.
+func (s *Session) checkKept(ctx context.Context, block siyuan.ID, text string) error {
 	ids := unique(append(firstGroup(refTarget, text), firstGroup(domTarget, text)...))
 	if len(ids) == 0 {
 		return nil
 	}
-	exist, err := s.g.r.BlocksExist(ctx, ids)
+	can, err := s.readable(ctx, ids)
 	if err != nil {
 		return err
 	}
-	var lost []siyuan.ID
-	for _, id := range ids {
-		if !exist[id] {
-			lost = append(lost, id)
-		}
-	}
+	lost := slices.DeleteFunc(ids, func(id siyuan.ID) bool { return can[id] })
 	if len(lost) == 0 {
 		return nil
 	}
-	return contract.Fail(contract.WouldLoseAttrs, "SiYuan would drop the reference to %s from block %s, because it does not know that block.", lost[0], block).
+	return contract.Fail(contract.WouldLoseAttrs, "Block %s cannot be written with its reference to %s, because there is no such block.", block, lost[0]).
 		WithDetail(map[string]any{"block": block, "references": lost}).
-		WithHint("Leave the reference out, or edit another block.")
+		WithHint("Write the text without the reference, or edit another block.")
 }
 
-// inlineAttrs finds marked text with an attribute list right behind it, such as
+// inlineMark is a marked text with an attribute list right behind it, such as
 // **bold**{: style="color:red"}.
-var inlineAttrs = regexp.MustCompile(
-	`(\*\*[^*\n]+\*\*|==[^=\n]+==|~~[^~\n]+~~|!\[[^\]\n]*\]\([^)\n]*\)|\[[^\]\n]*\]\([^)\n]*\)|\(\(` + idPattern + ` ['"][^\n]*?['"]\)\)|<[a-z]+[^>\n]*>[^<\n]*</[a-z]+>|` + "`[^`\n]+`" + `)(\{:(?: [a-zA-Z][\w-]*="[^"\n]*")+ *\})`)
+type inlineMark struct {
+	mark  string // with its delimiters
+	attrs siyuan.Attrs
+}
+
+// inlineMarks finds the attribute lists of a text that belong to no block: those
+// with something before them on their line, which is not the marker of a list
+// item, and without an id.
+func inlineMarks(text string) []inlineMark {
+	var marks []inlineMark
+	outsideFences(text, func(part string) string {
+		for _, at := range ialPattern.FindAllStringIndex(part, -1) {
+			attrs := parseIAL(part[at[0]:at[1]])
+			line := part[strings.LastIndexByte(part[:at[0]], '\n')+1 : at[0]]
+			if mark := markAtEnd(line); mark != "" && attrs["id"] == "" && len(attrs) > 0 {
+				marks = append(marks, inlineMark{mark, attrs})
+			}
+		}
+		return part
+	})
+	return marks
+}
+
+// markAtEnd is the marked text that a line ends with, "" when it ends with none.
+func markAtEnd(line string) string {
+	if line == "" {
+		return ""
+	}
+	end := line[len(line)-1]
+	inner, open := line, ""
+	switch {
+	case strings.ContainsRune("*=~_^`#$", rune(end)):
+		inner = strings.TrimRight(line, string(end))
+		open = line[len(inner):]
+	case strings.HasSuffix(line, "))"):
+		open = "(("
+	case end == ')':
+		open = "["
+	case end == '>':
+		inner, open = line[:max(0, strings.LastIndexByte(line, '<'))], "<"
+	}
+	from := -1
+	if open != "" {
+		from = strings.LastIndex(inner, open)
+	}
+	if from > 0 && open == "[" && line[from-1] == '!' {
+		from-- // an image
+	}
+	if from < 0 {
+		return ""
+	}
+	return line[from:]
+}
 
 // checkInline refuses Markdown that keeps a marked text of the stored block but
 // not its inline attributes, and Markdown with attributes on an image, which
@@ -265,21 +301,22 @@ func checkInline(block siyuan.ID, text, stored string) error {
 			WithDetail(map[string]any{"block": block, "attributes": names}).
 			WithHint("Send the attributes as block.get_kramdown shows them, behind the same text, or send DOM.")
 	}
-	kept := map[string][]siyuan.Attrs{}
-	for _, m := range inlineAttrs.FindAllStringSubmatch(text, -1) {
-		if strings.HasPrefix(m[1], "![") {
-			return lost("an image", parseIAL(m[2]))
+	kept := inlineMarks(text)
+	for _, m := range kept {
+		if strings.HasPrefix(m.mark, "![") {
+			return lost("an image", m.attrs)
 		}
-		kept[m[1]] = append(kept[m[1]], parseIAL(m[2]))
 	}
-	for _, m := range inlineAttrs.FindAllStringSubmatch(stored, -1) {
-		attrs := parseIAL(m[2])
-		sameText := strings.Contains(text, m[1]) || strings.HasPrefix(m[1], "![") && strings.Contains(text, m[1])
-		if !sameText {
+	for _, m := range inlineMarks(stored) {
+		if !strings.Contains(text, m.mark) {
 			continue // the text itself is gone: that is what the caller asked for
 		}
-		if !slices.ContainsFunc(kept[m[1]], func(k siyuan.Attrs) bool { return includes(k, attrs) }) {
-			return lost("a marked text", attrs)
+		i := slices.IndexFunc(kept, func(k inlineMark) bool { return k.mark == m.mark && includes(k.attrs, m.attrs) })
+		if i < 0 {
+			return lost("a marked text", m.attrs)
+		}
+		if strings.Count(text, m.mark) >= strings.Count(stored, m.mark) {
+			kept = slices.Delete(kept, i, i+1) // each stands for one
 		}
 	}
 	return nil

@@ -61,10 +61,6 @@ const (
 // embeds carry other notebooks' text and are left out, and a block that matches
 // only by the title of something hidden does not match.
 func (s *Session) Search(ctx context.Context, q Query) (hits []Hit, more bool, err error) {
-	if q.Method == Statement {
-		return nil, false, contract.Fail(contract.StatementRefused, "SQL is not a search method here.").
-			WithHint("Use keyword, query or regex.")
-	}
 	if q.Method == Regexp {
 		if _, err := regexp.Compile(q.Text); err != nil {
 			return nil, false, contract.InvalidFields(contract.Field{Path: "query", Message: "is not a valid regular expression"})
@@ -77,6 +73,13 @@ func (s *Session) Search(ctx context.Context, q Query) (hits []Hit, more bool, e
 	inside, err := s.insideOf(ctx, q.Inside)
 	if err != nil {
 		return nil, false, err
+	}
+	if q.Method == Statement {
+		hits, more, err = s.searchStatement(ctx, q, paths, inside)
+		if q.Grouped {
+			groupHits(hits)
+		}
+		return hits, more, err
 	}
 	req := siyuan.Search{
 		Query: q.Text, Method: siyuan.SearchMethod(q.Method), Paths: paths, Types: kernelTypes(q.Types),

@@ -123,7 +123,7 @@ func (s *Session) runPlan(ctx context.Context, plan sqlscope.Plan) ([]siyuan.Row
 // something hidden has the placeholder instead of its text here. The condition
 // is SQL of this package; every value in it goes through quoteSQL.
 func (s *Session) match(ctx context.Context, condition, order string, limit int) (rows []Row, more bool, err error) {
-	found, more, err := s.scoped(ctx, "SELECT id FROM blocks WHERE type <> 'query_embed' AND ("+condition+") GROUP BY id ORDER BY "+order+", id", limit)
+	found, more, err := s.scoped(ctx, "SELECT id FROM blocks WHERE type <> 'query_embed' AND ("+condition+") ORDER BY "+order+", id", limit)
 	if err != nil {
 		return nil, false, err
 	}

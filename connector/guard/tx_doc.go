@@ -162,7 +162,7 @@ func (tx *Tx) CreateDoc(ctx context.Context, d NewDoc) (CreatedDoc, error) {
 	if err := tx.coversTree(d.Notebook); err != nil {
 		return CreatedDoc{}, err
 	}
-	if err := d.Notebook.Reachable(); err != nil {
+	if err := firstErr(d.Notebook.Reachable(), checkIcon(d.Icon)); err != nil {
 		return CreatedDoc{}, err
 	}
 	text, err := tx.accept(ctx, Text{Data: withoutTitle(d.Markdown, d.Title)})

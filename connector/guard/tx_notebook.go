@@ -2,6 +2,8 @@ package guard
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"siyuan-broker/connector/siyuan"
 	"siyuan-broker/contract"
@@ -13,7 +15,7 @@ func (tx *Tx) CreateNotebook(ctx context.Context, name, icon string) (Notebook, 
 	if !tx.s.grant.Has(contract.SwitchWorkspace) {
 		return Notebook{}, contract.Fail(contract.PermissionDenied, "This needs the workspace permission %q.", string(contract.SwitchWorkspace))
 	}
-	if err := CheckTitle("name", name); err != nil {
+	if err := firstErr(CheckTitle("name", name), checkIcon(icon)); err != nil {
 		return Notebook{}, err
 	}
 	var made siyuan.Notebook
@@ -21,6 +23,9 @@ func (tx *Tx) CreateNotebook(ctx context.Context, name, icon string) (Notebook, 
 		made, err = w.CreateNotebook(ctx, name)
 		return err
 	})
+	if answered(err) {
+		made.ID, err = tx.appeared(ctx, name)
+	}
 	if err != nil {
 		return Notebook{}, err
 	}
@@ -28,7 +33,7 @@ func (tx *Tx) CreateNotebook(ctx context.Context, name, icon string) (Notebook, 
 		err := tx.step(ctx, Step{Op: "notebook.icon", ID: string(made.ID)}, func(w *siyuan.Writer) error {
 			return w.SetNotebookIcon(ctx, made.ID, icon)
 		})
-		if err != nil {
+		if err != nil && !answered(err) && !errors.Is(err, siyuan.Missing) {
 			return Notebook{}, err
 		}
 	}
@@ -42,4 +47,19 @@ func (tx *Tx) CreateNotebook(ctx context.Context, name, icon string) (Notebook, 
 		}
 	}
 	return Notebook{}, notPersisted("SiYuan reported notebook %s as created, but it is not as it was asked for.", string(made.ID))
+}
+
+// appeared finds a notebook that SiYuan made without telling its id: one of that
+// name which was not there when the call began.
+func (tx *Tx) appeared(ctx context.Context, name string) (siyuan.ID, error) {
+	all, _, err := tx.s.g.r.Notebooks(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, n := range all {
+		if n.Name == name && !slices.ContainsFunc(tx.s.started.notebooks, func(old siyuan.Notebook) bool { return old.ID == n.ID }) {
+			return n.ID, nil
+		}
+	}
+	return "", notPersisted("SiYuan reported a notebook as created, but there is no new one of that name.")
 }

@@ -153,7 +153,7 @@ func (tx *Tx) RenameNotebook(ctx context.Context, n Notebook, name string) error
 
 // SetNotebookIcon sets a notebook's icon; "" takes it away.
 func (tx *Tx) SetNotebookIcon(ctx context.Context, n Notebook, icon string) error {
-	if err := tx.coversTree(n); err != nil {
+	if err := firstErr(tx.coversTree(n), checkIcon(icon)); err != nil {
 		return err
 	}
 	err := tx.step(ctx, Step{Op: "notebook.icon", ID: n.ID(), After: digest(icon)}, func(w *siyuan.Writer) error {

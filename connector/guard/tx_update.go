@@ -99,6 +99,9 @@ func (tx *Tx) revise(ctx context.Context, u Update) (revision, error) {
 
 func (tx *Tx) reviseMarkdown(ctx context.Context, r *revision, stored siyuan.Attrs) error {
 	text := unmask(r.write.Data, r.before)
+	if body, own := cutOwnIAL(text); r.isDoc && own["id"] == string(r.write.ID) {
+		text = body // a document's own list at the end of its text is for reading only
+	}
 	if err := tx.checkText(ctx, r, text, false); err != nil {
 		return err
 	}
@@ -116,7 +119,7 @@ func (tx *Tx) reviseMarkdown(ctx context.Context, r *revision, stored siyuan.Att
 		return contract.Fail(contract.InvalidTarget, "The text has %d blocks, and block %s can only become one: SiYuan would drop the rest.", n, r.write.ID).
 			WithHint("Send one block, and add the others with block.append or block.insert.")
 	}
-	if err := r.keepInside(text); err != nil {
+	if err := tx.keepInside(ctx, r, text); err != nil {
 		return err
 	}
 	body, own := text, siyuan.Attrs{}
@@ -138,13 +141,13 @@ func takesIAL(body string) bool {
 	return strings.TrimSpace(body) != "" && !strings.HasPrefix(strings.TrimSpace(body), "<") && !fenced(body)
 }
 
-// checkText refuses what the writer may not pull in and what the kernel would
-// drop.
+// checkText refuses what the writer may not pull in, and references that could
+// not stay.
 func (tx *Tx) checkText(ctx context.Context, r *revision, text string, dom bool) error {
 	if err := tx.s.checkPulls(ctx, text, r.before, dom); err != nil {
 		return err
 	}
-	return tx.s.checkLost(ctx, r.write.ID, text)
+	return tx.s.checkKept(ctx, r.write.ID, text)
 }
 
 // mergeAttrs are the attributes a block has afterwards: the stored ones, with
@@ -163,38 +166,6 @@ func mergeAttrs(stored, given siyuan.Attrs) siyuan.Attrs {
 	return all
 }
 
-// keepInside is keepIn for Markdown.
-func (r *revision) keepInside(text string) error {
-	return r.keepIn(ialsByID(r.before), ialsByID(text))
-}
-
-// keepIn demands that every block inside that has attributes of its own is in
-// the new content, by id and with them: the kernel makes blocks without an id
-// anew.
-func (r *revision) keepIn(stored, given map[siyuan.ID]siyuan.Attrs) error {
-	r.kept = map[siyuan.ID]siyuan.Attrs{}
-	for _, id := range slices.Sorted(maps.Keys(stored)) {
-		if id == r.write.ID {
-			continue
-		}
-		now, there := given[id]
-		own := mergeAttrs(stored[id], nil)
-		delete(own, "colgroup") // the kernel works out the columns of a table itself
-		if there {
-			r.kept[id] = own
-		}
-		shown := maps.Clone(own) // what databases wrote is not shown, and comes back by itself
-		maps.DeleteFunc(shown, func(k, _ string) bool { return protected(k) })
-		if !includes(now, shown) || !there && len(own) > 0 {
-			names := slices.Sorted(maps.Keys(own))
-			return contract.Fail(contract.WouldLoseAttrs, "Block %s inside %s would lose its attributes %s.", id, r.write.ID, strings.Join(names, ", ")).
-				WithDetail(map[string]any{"block": id, "attributes": names}).
-				WithHint("Update that block by itself, or send its attribute list as block.get_kramdown shows it.")
-		}
-	}
-	return nil
-}
-
 func (tx *Tx) reviseDOM(ctx context.Context, r *revision, stored siyuan.Attrs) error {
 	storedDOM, err := tx.s.g.r.BlockDOM(ctx, r.write.ID)
 	if err != nil {
@@ -208,7 +179,7 @@ func (tx *Tx) reviseDOM(ctx context.Context, r *revision, stored siyuan.Attrs) e
 		return contract.Fail(contract.InvalidTarget, "The DOM has %d top-level elements; block %s needs exactly one.", n, r.write.ID)
 	}
 	own := domAttrs(storedDOM)
-	if err := r.keepIn(own, domAttrs(dom)); err != nil {
+	if err := tx.keepIn(ctx, r, own, domAttrs(dom), dom); err != nil {
 		return err
 	}
 	keep := map[string]bool{}
@@ -242,14 +213,14 @@ func (tx *Tx) reviseItem(ctx context.Context, r *revision, stored siyuan.Attrs, 
 			WithHint("Send one item, or update the whole list by its id.")
 	}
 	if strings.TrimSpace(ialPattern.ReplaceAllString(rest, "")) != "" {
-		return tx.reviseWholeItem(r, stored, text)
+		return tx.reviseWholeItem(ctx, r, stored, text)
 	}
 	children, err := tx.s.g.r.ChildBlocks(ctx, r.write.ID)
 	if err != nil {
 		return err
 	}
 	if len(children) == 0 || children[0].Type != "p" {
-		return tx.reviseWholeItem(r, stored, text)
+		return tx.reviseWholeItem(ctx, r, stored, text)
 	}
 	if m[1] != "" && !strings.EqualFold(m[1], taskMarker(r.before)) {
 		r.task = strings.ToUpper(m[1])[0]
@@ -266,8 +237,8 @@ func taskMarker(kramdown string) string {
 	return ""
 }
 
-func (tx *Tx) reviseWholeItem(r *revision, stored siyuan.Attrs, text string) error {
-	if err := r.keepInside(text); err != nil {
+func (tx *Tx) reviseWholeItem(ctx context.Context, r *revision, stored siyuan.Attrs, text string) error {
+	if err := tx.keepInside(ctx, r, text); err != nil {
 		return err
 	}
 	r.attrs = mergeAttrs(stored, nil)
@@ -362,7 +333,7 @@ func (tx *Tx) settleText(ctx context.Context, r revision, sent []siyuan.Tx) erro
 	}
 	want := sentDOM(sent)
 	if want == "" {
-		after, err := tx.s.g.r.BlockKramdown(ctx, r.write.ID, siyuan.KramdownMarkdown)
+		after, err := tx.s.g.r.BlockKramdown(ctx, r.asked.id, siyuan.KramdownMarkdown)
 		if err != nil {
 			return err
 		}

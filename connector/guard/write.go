@@ -18,15 +18,16 @@ type Tx struct {
 	entry Entry
 	docs  map[siyuan.ID]bool
 	boxes map[siyuan.ID]bool
+	sent  bool // a kernel write was answered
 }
 
 // Write runs a write: it locks the targets, proves again that they are where
 // they were, logs the intent, and runs fn. fn is not cancelled with ctx once it
 // runs: a write under way is finished and read back.
 //
-// Errors: permission_denied and state_changed before anything is written;
-// write_not_persisted when the kernel claimed an effect it did not have;
-// outcome_unknown when the connection broke.
+// Errors: permission_denied, state_changed and sync_in_progress before anything
+// is written; write_not_persisted when the kernel claimed an effect it did not
+// have; outcome_unknown when the connection broke.
 func (s *Session) Write(ctx context.Context, in Intent, fn func(ctx context.Context, tx *Tx) error) error {
 	tx := &Tx{s: s, docs: map[siyuan.ID]bool{}, boxes: map[siyuan.ID]bool{}}
 	var names []string
@@ -48,7 +49,7 @@ func (s *Session) Write(ctx context.Context, in Intent, fn func(ctx context.Cont
 		return err
 	}
 	defer release()
-	if err := s.reprove(ctx, in.Targets); err != nil {
+	if err := firstErr(s.reprove(ctx, in.Targets), s.settledBySync(ctx, tx.docs)); err != nil {
 		return err
 	}
 	return s.run(context.WithoutCancel(ctx), in, tx, fn)
@@ -80,8 +81,26 @@ func (s *Session) run(ctx context.Context, in Intent, tx *Tx, fn func(context.Co
 			err = fmt.Errorf("end ledger entry: %w", endErr)
 		}
 	}()
-	ended = fn(ctx, tx)
+	ended = tx.conclude(fn(ctx, tx))
 	return ended
+}
+
+// conclude is how a write ended. An error that came after the kernel took a
+// write must not read as one before it: offline and timeout say that nothing was
+// changed and invite to try again, which would write twice.
+func (tx *Tx) conclude(err error) error {
+	told, isTold := errors.AsType[*contract.Error](err)
+	switch {
+	case err == nil || !tx.sent,
+		isTold && told.Type != contract.TypeOffline && told.Type != contract.TypeTimeout,
+		!isTold && siyuan.KindOf(err) == siyuan.Internal && !errors.Is(err, siyuan.Missing):
+		return err
+	}
+	unknown := contract.Fail(contract.OutcomeUnknown, "SiYuan took the write but could not be asked about it afterwards; it may or may not have happened.").WithCause(err)
+	if isTold {
+		unknown.Detail = told.Detail
+	}
+	return unknown
 }
 
 // reprove looks the targets up again, now that they are locked.
@@ -101,6 +120,22 @@ func (s *Session) reprove(ctx context.Context, targets []Target) error {
 		}
 		if p.root != b.doc.id || p.box != b.doc.nb.info.ID {
 			return contract.Fail(contract.StateChanged, "Block %s was moved while the call waited.", b.ID())
+		}
+	}
+	return nil
+}
+
+// settledBySync refuses to write into documents that SiYuan's sync is about to
+// replace: what is written there now would be overwritten or end in a conflict
+// copy. SiYuan tells that for each document, and nothing about a sync as a whole.
+func (s *Session) settledBySync(ctx context.Context, docs map[siyuan.ID]bool) error {
+	for id := range docs {
+		page, err := s.g.r.Doc(ctx, id, 1, 0)
+		if err != nil {
+			return s.vanished(err, "document", id)
+		}
+		if page.Syncing {
+			return contract.Fail(contract.SyncInProgress, "SiYuan is syncing document %s; nothing was written.", string(id))
 		}
 	}
 	return nil
@@ -133,7 +168,9 @@ func (tx *Tx) step(ctx context.Context, st Step, send func(w *siyuan.Writer) err
 	if err := tx.entry.Step(ctx, st); err != nil {
 		return err
 	}
-	return send(tx.s.g.w)
+	err := send(tx.s.g.w)
+	tx.sent = tx.sent || err == nil || answered(err)
+	return err
 }
 
 // newID chooses the id of something to be created, so that the ledger knows it

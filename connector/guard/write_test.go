@@ -320,7 +320,7 @@ func TestPastedDOMMakesBlocksOfItsOwn(t *testing.T) {
 
 func TestAnUpdateWithItsOwnKramdownChangesNothing(t *testing.T) {
 	t.Parallel()
-	for _, id := range []string{guardtest.Intro, guardtest.Links, guardtest.List, guardtest.Item, guardtest.Embed, guardtest.Heading} {
+	for _, id := range []string{guardtest.Intro, guardtest.List, guardtest.Item, guardtest.Embed, guardtest.Heading} {
 		h := guardtest.New(t)
 		s := h.Writer(t)
 		shown, err := s.Kramdown(context.Background(), block(t, s, id, contract.Read))
@@ -357,23 +357,62 @@ func bare(text string) string {
 	}
 }
 
+// TestAHiddenAnchorIsPutBackWhenItsTextIsWritten: the anchor of a readable block
+// that quotes a hidden title in its own text is not shown.
 func TestAHiddenAnchorIsPutBackWhenItsTextIsWritten(t *testing.T) {
 	t.Parallel()
 	h := guardtest.New(t)
+	const quoting = "20240102110050-block32"
+	h.Add(t, guardtest.Doc{Box: guardtest.Work, Path: "/20240102100300-quoting.sy", Title: "Quoting",
+		Text: "Quotes ((" + guardtest.Links + " 'See " + guardtest.SecretTitle + "')).\n{: id=\"" + quoting + "\"}"})
 	s := h.Writer(t)
-	shown, err := s.Kramdown(context.Background(), block(t, s, guardtest.Links, contract.Read))
+	shown, err := s.Kramdown(context.Background(), block(t, s, quoting, contract.Read))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := update(t, s, guardtest.Links, guard.Text{Data: strings.Replace(shown, "See", "Look at", 1)})
+	if !strings.Contains(shown, guard.Placeholder) {
+		t.Fatalf("shown %s", shown)
+	}
+	anchor := strings.TrimPrefix(bare(kramdown(t, h, quoting)), "Quotes ")
+	got, err := update(t, s, quoting, guard.Text{Data: strings.Replace(shown, "Quotes", "Repeats", 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(got.Kramdown, guardtest.SecretTitle) {
 		t.Errorf("the answer shows a hidden title: %s", got.Kramdown)
 	}
-	if stored := kramdown(t, h, guardtest.Links); !strings.HasPrefix(stored, "Look at (("+guardtest.Secret+" '"+guardtest.SecretTitle+"'))") {
+	if stored := bare(kramdown(t, h, quoting)); !strings.Contains(anchor, guardtest.SecretTitle) || stored != "Repeats "+anchor {
 		t.Errorf("stored %s", stored)
+	}
+}
+
+// TestAReferenceToAHiddenBlockIsWrittenLikeOneToAMissingBlock: SiYuan keeps the
+// first and drops the second.
+func TestAReferenceToAHiddenBlockIsWrittenLikeOneToAMissingBlock(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	fates := map[string]func(w *siyuan.Writer) error{
+		"there": func(*siyuan.Writer) error { return nil }, "removed": func(w *siyuan.Writer) error { return w.RemoveDoc(ctx, guardtest.Secret) },
+		"closed": func(w *siyuan.Writer) error { return w.CloseNotebook(ctx, guardtest.Private) },
+	}
+	for _, ref := range []string{"((" + guardtest.Secret + " '[not available]'))", "((" + guardtest.SecretP + ` "my words"))`, "((" + guardtest.Secret + "))"} {
+		var answers []string
+		for fate, change := range fates {
+			h := guardtest.New(t)
+			if err := change(h.Client.Writer()); err != nil {
+				t.Fatal(err)
+			}
+			before := bare(kramdown(t, h, guardtest.Links))
+			_, err := update(t, h.Writer(t), guardtest.Links, guard.Text{Data: "Changed " + ref})
+			wantCode(t, err, contract.WouldLoseAttrs)
+			if after := bare(kramdown(t, h, guardtest.Links)); after != before {
+				t.Errorf("%s: written: %s", fate, after)
+			}
+			answers = append(answers, string(guard.Public(err).Body()))
+		}
+		if len(slices.Compact(answers)) != 1 {
+			t.Errorf("%s tells hidden, closed and missing apart: %q", ref, answers)
+		}
 	}
 }
 

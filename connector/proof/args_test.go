@@ -68,7 +68,7 @@ func (g *generator) corners(a *tools.Action, most int) []json.RawMessage {
 		}
 	}
 	g.r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	return append(alone[:len(alone)/thin], list[:min(len(list), most)]...)
+	return append(alone, list[:min(len(list), most)]...)
 }
 
 // minimal adds to some arguments no more than the contract demands; nil if

@@ -43,7 +43,7 @@ func TestARealSiYuanKeepsHiddenNotebooksHidden(t *testing.T) {
 			if x == y {
 				continue
 			}
-			l := leak{ask: asks[i], one: w.name, two: f.name}
+			l := leak{ask: asks[i], one: w.name, two: f.name, only: alone(x, y)}
 			l.first, l.other = difference(x, y)
 			if !known(t, asks[i].action.ID(), l.String()) {
 				t.Error(l)

@@ -2,5 +2,4 @@
 
 package proof
 
-// thin is how much less is asked: see race_test.go.
-const thin = 1
+const raceDetector = false

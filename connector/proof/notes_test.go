@@ -3,7 +3,6 @@ package proof
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -300,6 +299,3 @@ func (n *notes) renderEmbeds(k *kernelAPI) error {
 	}
 	return nil
 }
-
-// all lists every id there is a name for.
-func (n *notes) all() []string { return slices.Sorted(maps.Values(n.ids)) }

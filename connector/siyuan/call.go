@@ -82,7 +82,11 @@ func exec(ctx context.Context, w *Writer, path string, body any, f flags) error 
 func readAt[T any](ctx context.Context, r *Reader, path string, id ID, body any, f flags) (T, error) {
 	data, err := read[T](ctx, r, path, body, f)
 	if errors.Is(err, Rejected) {
-		if exists, probeErr := r.BlockExists(ctx, id); probeErr == nil && !exists {
+		exists, probeErr := r.BlockExists(ctx, id)
+		if errors.Is(probeErr, Status) {
+			return data, probeErr // cannot be asked: the refusal alone would say less
+		}
+		if probeErr == nil && !exists {
 			var e *Error
 			errors.As(err, &e)
 			return data, &Error{Kind: Missing, Endpoint: path, Code: e.Code, Msg: e.Msg}

@@ -30,6 +30,12 @@ func WithCounter(ctx context.Context) (context.Context, *Counter) {
 	return context.WithValue(ctx, counterKey{}, all), c
 }
 
+// Uncounted returns a context whose calls are counted by no Counter: for looking
+// at what must not show, not even by how long one looked.
+func Uncounted(ctx context.Context) context.Context {
+	return context.WithValue(ctx, counterKey{}, nil)
+}
+
 func count(ctx context.Context, took time.Duration, write bool) {
 	all, _ := ctx.Value(counterKey{}).([]*Counter)
 	for _, c := range all {

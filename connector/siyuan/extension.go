@@ -81,7 +81,7 @@ func (w *Writer) SetSnippets(ctx context.Context, snippets []json.RawMessage) er
 	return exec(ctx, w, "snippet/setSnippet", args{"snippets": list(snippets)}, 0)
 }
 
-// RemoveSnippet removes a snippet.
+// RemoveSnippet removes a snippet; a missing one is not an error.
 func (w *Writer) RemoveSnippet(ctx context.Context, snippet ID) error {
 	return exec(ctx, w, "snippet/removeSnippet", args{"id": snippet}, 0)
 }

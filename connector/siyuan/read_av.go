@@ -305,7 +305,7 @@ func (r *Reader) PrimaryValues(ctx context.Context, av ID, page, size int, keywo
 	return out, r.noDatabase(ctx, path, av, err)
 }
 
-// MirrorBlocks lists the blocks that show a database.
+// MirrorBlocks lists the blocks that show a database, in RefID.
 func (r *Reader) MirrorBlocks(ctx context.Context, av ID) ([]RefDef, error) {
 	data, err := read[struct {
 		RefDefs []RefDef `json:"refDefs" shape:"nonnull"`
@@ -364,9 +364,10 @@ func (r *Reader) SearchAttributeViews(ctx context.Context, keyword string) ([]Av
 	return data.Results, err
 }
 
-// UnusedAttributeViews lists database files that no block shows.
-func (r *Reader) UnusedAttributeViews(ctx context.Context) ([]json.RawMessage, error) {
-	return read[[]json.RawMessage](ctx, r, "av/getUnusedAttributeViews", nil, indexed)
+// UnusedAttributeViews lists databases that no block of an open notebook shows
+// or is a row of. Item is the database's id.
+func (r *Reader) UnusedAttributeViews(ctx context.Context) ([]UnusedItem, error) {
+	return read[[]UnusedItem](ctx, r, "av/getUnusedAttributeViews", nil, indexed)
 }
 
 // FilterSort are the filters and sorts of the view that a block shows.

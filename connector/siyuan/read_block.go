@@ -8,12 +8,11 @@ import (
 // BlockInfo says where a block is. It comes from the block tree and is current
 // at once, unlike SQL.
 type BlockInfo struct {
-	Box         ID     `json:"box" shape:"nonempty"`
-	Path        string `json:"path" shape:"nonempty"`
-	RootChildID ID     `json:"rootChildID"` // the block's ancestor right below the document
-	RootID      ID     `json:"rootID" shape:"nonempty"`
-	RootIcon    string `json:"rootIcon"`
-	RootTitle   string `json:"rootTitle"`
+	Box       ID     `json:"box" shape:"nonempty"`
+	Path      string `json:"path" shape:"nonempty"`
+	RootID    ID     `json:"rootID" shape:"nonempty"`
+	RootIcon  string `json:"rootIcon"`
+	RootTitle string `json:"rootTitle"`
 
 	RootTitleEmpty bool `json:"rootTitleEmpty"`
 }
@@ -140,30 +139,6 @@ func (r *Reader) BlockTreeInfos(ctx context.Context, ids []ID) (map[ID]TreeInfo,
 	return read[map[ID]TreeInfo](ctx, r, "block/getBlockTreeInfos", args{"ids": list(ids)}, 0)
 }
 
-// Siblings are the neighbours of a block; "" where there is none. Below a
-// heading Parent is the document, not the heading.
-type Siblings struct {
-	Parent   ID `json:"parent"`
-	Previous ID `json:"previous"`
-	Next     ID `json:"next"`
-}
-
-// BlockSiblings finds the neighbours of a block.
-func (r *Reader) BlockSiblings(ctx context.Context, id ID) (Siblings, error) {
-	return readAt[Siblings](ctx, r, "block/getBlockSiblingID", id, args{"id": id}, 0)
-}
-
-// FoldState says whether a block is folded.
-type FoldState struct {
-	IsFolded bool `json:"isFolded"`
-	IsRoot   bool `json:"isRoot"` // the block is a document
-}
-
-// BlockFold reports whether a block is folded.
-func (r *Reader) BlockFold(ctx context.Context, id ID) (FoldState, error) {
-	return readAt[FoldState](ctx, r, "block/checkBlockFold", id, args{"id": id}, 0)
-}
-
 // DocInfo describes the document of a block. RefCount and RefIDs are over all
 // notebooks.
 type DocInfo struct {
@@ -220,20 +195,6 @@ func (r *Reader) RefIDs(ctx context.Context, id ID) ([]RefDef, error) {
 	return data.RefDefs, err
 }
 
-// RefText is the anchor a new reference to the block would show. The kernel
-// answers a text even for a missing block, so existence is asked for first.
-func (r *Reader) RefText(ctx context.Context, id ID) (string, error) {
-	const path = "block/getRefText"
-	exists, err := r.BlockExists(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	if !exists {
-		return "", missing(path)
-	}
-	return read[string](ctx, r, path, args{"id": id}, indexed)
-}
-
 type statAnswer struct {
 	Stat *Stat `json:"stat"`
 }
@@ -271,25 +232,6 @@ func (r *Reader) RecentUpdated(ctx context.Context) ([]Block, error) {
 // HeadingChildren are the ids of a heading's section; none for other blocks.
 func (r *Reader) HeadingChildren(ctx context.Context, id ID) ([]ID, error) {
 	return readAt[[]ID](ctx, r, "block/getHeadingChildrenIDs", id, args{"id": id}, nullable)
-}
-
-// HeadingDeleteTx is the transaction that would delete a heading with its
-// section; nothing is deleted. A block that is no heading is Missing.
-func (r *Reader) HeadingDeleteTx(ctx context.Context, id ID) (Tx, error) {
-	const path = "block/getHeadingDeleteTransaction"
-	tx, err := readAt[*Tx](ctx, r, path, id, args{"id": id}, nullable)
-	if err == nil && tx == nil {
-		return Tx{}, missing(path)
-	}
-	if err != nil {
-		return Tx{}, err
-	}
-	return *tx, nil
-}
-
-// DOMText is the plain text of block DOM.
-func (r *Reader) DOMText(ctx context.Context, dom string) (string, error) {
-	return read[string](ctx, r, "block/getDOMText", args{"dom": dom}, direct)
 }
 
 // SpinBlockDOM passes DOM through the editor's normalisation.

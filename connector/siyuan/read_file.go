@@ -70,16 +70,16 @@ func (r *Reader) DocImages(ctx context.Context, doc ID) ([]string, error) {
 	return readAt[[]string](ctx, r, "asset/getDocImageAssets", doc, args{"id": doc}, nullable)
 }
 
-// UnusedAsset is an asset file nothing links to.
-type UnusedAsset struct {
-	Item string `json:"item" shape:"nonempty"` // assets/...
+// UnusedItem is a file nothing links to.
+type UnusedItem struct {
+	Item string `json:"item" shape:"nonempty"` // of an asset its path, assets/...
 	Name string `json:"name"`
 }
 
 // UnusedAssets lists asset files of the workspace that no open notebook links
 // to.
-func (r *Reader) UnusedAssets(ctx context.Context) ([]UnusedAsset, error) {
-	return read[[]UnusedAsset](ctx, r, "asset/getUnusedAssets", nil, indexed|slow)
+func (r *Reader) UnusedAssets(ctx context.Context) ([]UnusedItem, error) {
+	return read[[]UnusedItem](ctx, r, "asset/getUnusedAssets", nil, indexed|slow)
 }
 
 // ImageOCR is the text recognised in an image, "" when there is none.

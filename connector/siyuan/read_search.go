@@ -107,7 +107,7 @@ type AssetHit struct {
 }
 
 // SearchAssets finds asset files of the workspace by name; exts such as ".png"
-// restrict them.
+// restrict them. The kernel learns of new files in the background.
 func (r *Reader) SearchAssets(ctx context.Context, keyword string, exts []string) ([]AssetHit, error) {
 	return read[[]AssetHit](ctx, r, "search/searchAsset", args{"k": keyword, "exts": list(exts)}, direct)
 }
@@ -136,11 +136,24 @@ func (r *Reader) EmbedBlocks(ctx context.Context, embed ID, include []ID) ([]Emb
 	return data.Blocks, err
 }
 
-// AssetContents is a page of matches inside files. Rows carry no notebook.
+// AssetContent is the text of an asset file, of any notebook. Content of a match
+// is cut and HTML with <mark>.
+type AssetContent struct {
+	ID      ID     `json:"id" shape:"nonempty"` // of the entry in the index
+	Name    string `json:"name"`
+	Ext     string `json:"ext"`
+	Path    string `json:"path" shape:"nonempty"` // assets/...
+	Size    int64  `json:"size"`
+	HSize   string `json:"hSize"`
+	Updated int64  `json:"updated"` // Unix seconds
+	Content string `json:"content"`
+}
+
+// AssetContents is a page of matches inside files.
 type AssetContents struct {
-	AssetContents     []json.RawMessage `json:"assetContents" shape:"nonnull"`
-	MatchedAssetCount int               `json:"matchedAssetCount"`
-	PageCount         int               `json:"pageCount"`
+	AssetContents     []AssetContent `json:"assetContents" shape:"nonnull"`
+	MatchedAssetCount int            `json:"matchedAssetCount"`
+	PageCount         int            `json:"pageCount"`
 }
 
 // SearchAssetContent searches the text of asset files of the workspace.
@@ -154,15 +167,18 @@ func (r *Reader) SearchAssetContent(ctx context.Context, s Search) (AssetContent
 
 // AssetContent is one entry of the index of file texts; an unknown one is
 // Missing.
-func (r *Reader) AssetContent(ctx context.Context, id ID, query string, method SearchMethod) (json.RawMessage, error) {
+func (r *Reader) AssetContent(ctx context.Context, id ID, query string, method SearchMethod) (AssetContent, error) {
 	const path = "search/getAssetContent"
 	data, err := read[struct {
-		AssetContent json.RawMessage `json:"assetContent"`
+		AssetContent *AssetContent `json:"assetContent"`
 	}](ctx, r, path, args{"id": id, "query": query, "queryMethod": method}, indexed)
-	if err == nil && (len(data.AssetContent) == 0 || string(data.AssetContent) == "null") {
-		return nil, missing(path)
+	switch {
+	case err != nil:
+		return AssetContent{}, err
+	case data.AssetContent == nil:
+		return AssetContent{}, missing(path)
 	}
-	return data.AssetContent, err
+	return *data.AssetContent, nil
 }
 
 // Semantic searches by meaning, with the query, paths and page of s; without a

@@ -48,15 +48,6 @@ func (r *Reader) Network(ctx context.Context) (Network, error) {
 	return read[Network](ctx, r, "system/getNetwork", nil, direct)
 }
 
-// Changelog is the kernel's release note as HTML, "" when there is none to
-// show.
-func (r *Reader) Changelog(ctx context.Context) (string, error) {
-	data, err := read[struct {
-		HTML string `json:"html"`
-	}](ctx, r, "system/getChangelog", nil, direct)
-	return data.HTML, err
-}
-
 // SyncInfo is the state of data synchronisation.
 type SyncInfo struct {
 	Kernel  string `json:"kernel"`
@@ -112,15 +103,4 @@ func (r *Reader) Snippets(ctx context.Context, kind string) ([]json.RawMessage, 
 		Snippets []json.RawMessage `json:"snippets" shape:"nonnull"`
 	}](ctx, r, "snippet/getSnippet", args{"type": kind, "enabled": enabledOrNot, "keyword": ""}, direct)
 	return data.Snippets, err
-}
-
-// UndoState says whether a document's last transaction can be undone.
-type UndoState struct {
-	CanUndo bool `json:"canUndo"`
-	CanRedo bool `json:"canRedo"`
-}
-
-// UndoState asks whether a document's last transaction can be undone.
-func (r *Reader) UndoState(ctx context.Context, doc ID) (UndoState, error) {
-	return read[UndoState](ctx, r, "transactions/undoState", args{"rootID": doc}, 0)
 }

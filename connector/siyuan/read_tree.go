@@ -58,10 +58,10 @@ func (r *Reader) NotebookConf(ctx context.Context, notebook ID) (NotebookConf, e
 type NotebookInfo struct {
 	ID       ID     `json:"id" shape:"nonempty"`
 	Name     string `json:"name"`
-	DocCount int    `json:"docCount"`
-	Size     int64  `json:"size"`  // bytes
-	HSize    string `json:"hSize"` // for people, as all H fields
-	MTime    int64  `json:"mtime"` // Unix seconds
+	DocCount int    `json:"docCount"` // without the root document
+	Size     int64  `json:"size"`     // bytes
+	HSize    string `json:"hSize"`    // for people, as all H fields
+	MTime    int64  `json:"mtime"`    // Unix seconds
 	CTime    int64  `json:"ctime"`
 	HMTime   string `json:"hMtime"`
 	HCTime   string `json:"hCtime"`
@@ -98,7 +98,7 @@ func (r *Reader) noNotebook(ctx context.Context, path string, id ID, err error) 
 type DocFile struct {
 	ID           ID     `json:"id" shape:"nonempty"`
 	Path         string `json:"path" shape:"nonempty"`
-	Name         string `json:"name"` // title with ".sy"
+	Name         string `json:"name"` // the title
 	Icon         string `json:"icon"`
 	Name1        string `json:"name1"` // the name attribute
 	Alias        string `json:"alias"`
@@ -216,8 +216,9 @@ type DocPage struct {
 	Type       string `json:"type"`
 	Content    string `json:"content"`
 	BlockCount int    `json:"blockCount"`
-	EOF        bool   `json:"eof"`
+	EOF        bool   `json:"eof"` // told in modes 2 and 4 only
 	Mode       int    `json:"mode"`
+	Syncing    bool   `json:"isSyncing"` // sync has fetched another version that is about to replace the document
 }
 
 // Doc loads size blocks of a document from a block on; mode is the kernel's 0

@@ -25,7 +25,6 @@ func TestRecordedTrapsHaveTheirKind(t *testing.T) {
 		{"getBlockDOM: missing id", func(c context.Context, w *Writer) error { _, err := w.BlockDOM(c, gone); return err }, Missing},
 		{"getBlockBreadcrumb: missing id", func(c context.Context, w *Writer) error { _, err := w.Breadcrumb(c, gone); return err }, Missing},
 		{"getTreeStat: missing id", func(c context.Context, w *Writer) error { _, err := w.TreeStat(c, gone); return err }, Missing},
-		{"getRefText: missing id", func(c context.Context, w *Writer) error { _, err := w.RefText(c, gone); return err }, Missing},
 		{"getBlockAttrs: missing id", func(c context.Context, w *Writer) error { _, err := w.BlockAttrs(c, gone); return err }, Missing},
 		{"exportMdContent: missing id", func(c context.Context, w *Writer) error {
 			_, err := w.ExportMarkdown(c, gone, Export{})
@@ -111,7 +110,7 @@ func TestBlockInfoReadsTheRecordedBlock(t *testing.T) {
 	got, err := newClient(t, k.URL).Reader().BlockInfo(t.Context(), id3)
 	want := BlockInfo{
 		Box: box, Path: "/20240102100000-projdoc/20240102100100-alphadc.sy",
-		RootChildID: "20240102100100-alphadc", RootID: "20240102100100-alphadc", RootTitle: "Alpha",
+		RootID: "20240102100100-alphadc", RootTitle: "Alpha",
 	}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)

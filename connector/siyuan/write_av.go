@@ -34,10 +34,11 @@ func (w *Writer) RemoveRows(ctx context.Context, av ID, items []ID) error {
 	return exec(ctx, w, "av/removeAttributeViewBlocks", args{"avID": av, "srcIDs": list(items)}, 0)
 }
 
-// ReplaceRows binds rows to other blocks, by old and new block id.
-func (w *Writer) ReplaceRows(ctx context.Context, av ID, detached bool, oldNew []map[ID]ID) error {
+// ReplaceRows binds rows to other blocks: each map is from item id to block id.
+// An unknown item is not an error.
+func (w *Writer) ReplaceRows(ctx context.Context, av ID, detached bool, rows []map[ID]ID) error {
 	return exec(ctx, w, "av/batchReplaceAttributeViewBlocks",
-		args{"avID": av, "isDetached": detached, "oldNew": list(oldNew)}, 0)
+		args{"avID": av, "isDetached": detached, "oldNew": list(rows)}, 0)
 }
 
 // AddKey adds a column behind previous, or first when that is "". The kernel
@@ -54,7 +55,8 @@ func (w *Writer) RemoveKey(ctx context.Context, av, key ID) error {
 	return exec(ctx, w, "av/removeAttributeViewKey", args{"avID": av, "keyID": key}, 0)
 }
 
-// SortKey moves a column behind previous, or first when that is "".
+// SortKey moves a column behind previous, or first when that is "", where blocks
+// list their cells. The order of columns in views is their own.
 func (w *Writer) SortKey(ctx context.Context, av, key, previous ID) error {
 	return exec(ctx, w, "av/sortAttributeViewKey",
 		args{"avID": av, "keyID": key, "previousKeyID": optional(previous)}, 0)

@@ -89,7 +89,8 @@ func (w *Writer) RenameFile(ctx context.Context, from, to string) error {
 }
 
 // UploadAsset stores a file below dir ("/assets/") under its name and a new id
-// and returns its path, or the path of an existing file with the same bytes.
+// and returns its path, or the path of a file with the same name and bytes
+// that some document links to.
 func (w *Writer) UploadAsset(ctx context.Context, dir, name string, data []byte) (string, error) {
 	const path = "asset/upload"
 	if name == "" {
@@ -136,7 +137,7 @@ func (w *Writer) RemoveUnusedAsset(ctx context.Context, path string) error {
 }
 
 // RemoveUnusedAssets moves all unused asset files to the history and returns
-// their paths.
+// their paths, absolute on the home machine.
 func (w *Writer) RemoveUnusedAssets(ctx context.Context) ([]string, error) {
 	data, err := write[struct {
 		Paths []string `json:"paths" shape:"nonnull"`

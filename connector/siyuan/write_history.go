@@ -13,7 +13,8 @@ func (w *Writer) RollbackDoc(ctx context.Context, historyPath string) error {
 }
 
 // CreateSnapshot takes a snapshot of the workspace; without changes since the
-// last one there is no new one.
+// last one there is no new one. A file that changed twice in one second counts as
+// unchanged by the second change.
 func (w *Writer) CreateSnapshot(ctx context.Context, memo string) error {
 	return exec(ctx, w, "repo/createSnapshot", args{"memo": memo}, slow)
 }

@@ -28,8 +28,9 @@ func (w *Writer) RemoveDeck(ctx context.Context, deck ID) error {
 	return exec(ctx, w, "riff/removeRiffDeck", args{"deckID": deck}, 0)
 }
 
-// AddCards makes cards of blocks. Missing blocks are counted too; an unknown
-// deck is answered null, which is OutcomeUnknown here.
+// AddCards makes cards of blocks. Missing blocks are counted too. An unknown deck
+// is answered null, which is OutcomeUnknown here: the blocks were marked as its
+// cards all the same.
 func (w *Writer) AddCards(ctx context.Context, deck ID, blocks []ID) (Deck, error) {
 	return write[Deck](ctx, w, "riff/addRiffCards", args{"deckID": deck, "blockIDs": list(blocks)}, 0)
 }
@@ -55,15 +56,20 @@ type CardDue struct {
 	Due string `json:"due"` // yyyyMMddHHmmss, local time
 }
 
-// SetCardsDue sets when cards are due.
+// SetCardsDue sets when cards of the built-in deck are due; others are ignored.
 func (w *Writer) SetCardsDue(ctx context.Context, dues []CardDue) error {
 	return exec(ctx, w, "riff/batchSetRiffCardsDueTime", args{"cardDues": list(dues)}, 0)
 }
 
 // ResetCards forgets what was learned: kind is notebook, tree or deck, id the
-// one meant, blocks the cards, none for all of it.
+// one meant, blocks the cards. With none all cards of a notebook or tree are
+// meant; of a deck the kernel then resets nothing, so blocks must be given.
 func (w *Writer) ResetCards(ctx context.Context, kind string, id, deck ID, blocks []ID) error {
-	return exec(ctx, w, "riff/resetRiffCards", args{
+	const path = "riff/resetRiffCards"
+	if kind == "deck" && len(blocks) == 0 {
+		return badArgument(path, "no blocks to reset")
+	}
+	return exec(ctx, w, path, args{
 		"type": kind, "id": id, "deckID": deck, "blockIDs": list(blocks),
 	}, 0)
 }

@@ -2,7 +2,10 @@ package siyuan
 
 import "context"
 
-// CreateNotebook makes and opens a notebook. Names need not be unique.
+// CreateNotebook makes and opens a notebook. Names need not be unique. For about
+// a second the kernel indexes it in the background, and what is written
+// meanwhile gets its rows twice, for good: whoever reads rows must take those of
+// one id for one.
 func (w *Writer) CreateNotebook(ctx context.Context, name string) (Notebook, error) {
 	data, err := write[struct {
 		Notebook Notebook `json:"notebook"`
@@ -11,7 +14,7 @@ func (w *Writer) CreateNotebook(ctx context.Context, name string) (Notebook, err
 }
 
 // OpenNotebook mounts a notebook; its index is built in the background for
-// seconds, which no flush waits for.
+// seconds, which no flush waits for. Rows may be doubled as in CreateNotebook.
 func (w *Writer) OpenNotebook(ctx context.Context, notebook ID) error {
 	return exec(ctx, w, "notebook/openNotebook", args{"notebook": notebook}, slow)
 }
@@ -23,7 +26,8 @@ func (w *Writer) CloseNotebook(ctx context.Context, notebook ID) error {
 }
 
 // RemoveNotebook moves a notebook to the history. An unknown one is not an
-// error.
+// error. A background task of the kernel that still knew its documents can make
+// it again, closed and named Untitled: look after a second, and remove it again.
 func (w *Writer) RemoveNotebook(ctx context.Context, notebook ID) error {
 	return exec(ctx, w, "notebook/removeNotebook", args{"notebook": notebook}, slow)
 }
@@ -61,12 +65,14 @@ type NewDoc struct {
 	HPath    string // of titles; missing parents are created, "/" always separates
 	Markdown string
 	ID       ID     // of the new document; the kernel chooses when it is ""
-	ParentID ID     // a document that HPath starts below; "" for the notebook
+	ParentID ID     // which one, when several documents have HPath's parent path; "" for any
 	Tags     string // comma-separated
 }
 
 // CreateDoc makes a document from Markdown. The same path again makes a second
-// document of the same name; the same id again is Rejected.
+// document of the same name. An id in use is Rejected only where its document is
+// already: elsewhere the kernel makes a second document of that id, so look it
+// up before.
 func (w *Writer) CreateDoc(ctx context.Context, d NewDoc) (ID, error) {
 	const path = "filetree/createDocWithMd"
 	body := args{"notebook": d.Notebook, "path": d.HPath, "markdown": d.Markdown, "tags": d.Tags}
@@ -110,7 +116,9 @@ func (w *Writer) MoveDocs(ctx context.Context, docs []ID, to ID) error {
 }
 
 // RemoveDoc moves the document that id is, or is in, to the history, with all
-// documents below it: callers make sure that id is a document.
+// documents below it: callers make sure that id is a document. Tree reads miss it
+// at once; its rows leave the index by a background task, usually at once, which
+// no flush waits for.
 func (w *Writer) RemoveDoc(ctx context.Context, doc ID) error {
 	return exec(ctx, w, "filetree/removeDocByID", args{"id": doc}, slow|queued)
 }

@@ -252,11 +252,15 @@ func TestMoveBetweenNotebooksNeedsRwdAtTheSourceAndRwAtTheTarget(t *testing.T) {
 	}{
 		{contract.ReadWriteDelete, contract.ReadWrite, true}, {contract.ReadWriteDelete, contract.Read, false},
 		{contract.ReadWrite, contract.ReadWrite, false}, {contract.ReadWrite, contract.ReadWriteDelete, false},
+		{contract.Read, contract.ReadWriteDelete, false},
 	} {
 		d := newDesk(t, policy.Fixed(contract.ReadWriteDelete))
 		r := d.call(grantOn(c.work, c.diary), "block.move", args)
 		if !c.allowed {
 			fails(t, r, contract.PermissionDenied)
+			if want := map[bool]string{true: `"required":"rwd"`, false: `"required":"rw"`}[c.work < contract.ReadWriteDelete]; !strings.Contains(string(r.Err.Body()), want) {
+				t.Errorf("%v: %s, want %s", c, r.Err.Body(), want)
+			}
 			continue
 		}
 		if r.Err != nil || len(d.texts(t, guardtest.Entry)) != 2 || !strings.Contains(d.kramdown(t, guardtest.Intro), `custom-status="draft"`) {

@@ -113,6 +113,13 @@ func TestMoveDocumentsWithAllBelowThem(t *testing.T) {
 		t.Errorf("to another notebook: %s, %s", d.place(t, guardtest.Alpha), d.place(t, plainDoc))
 	}
 	moved(d, full(), `{"fromIDs":["`+plainDoc+`"],"toID":"`+guardtest.Diary+`"}`) // it is there already
+	for _, level := range []contract.Level{contract.Read, contract.ReadWrite} {
+		r := newPlainDesk(t).call(grantOn(level, contract.ReadWrite), "document.move", `{"fromIDs":["`+plainDoc+`"],"toID":"`+guardtest.Diary+`"}`)
+		fails(t, r, contract.PermissionDenied)
+		if !strings.Contains(string(r.Err.Body()), `"required":"rwd"`) {
+			t.Errorf("with %s: %s", level, r.Err.Body())
+		}
+	}
 }
 
 func TestMovesTheKernelWouldPassOverAreRefused(t *testing.T) {

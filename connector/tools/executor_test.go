@@ -204,8 +204,8 @@ func TestKernelCallsPerAction(t *testing.T) {
 		{"document.get_doc", `{"id":"` + guardtest.Entry + `"}`, 4},
 		{"document.list_tree", `{"notebook":"` + guardtest.Work + `","path":"/"}`, 3},
 		{"block.get_kramdown", `{"id":"` + guardtest.Intro + `"}`, 3},
-		{"block.append", `{"parentID":"` + guardtest.Projects + `","dataType":"markdown","data":"x"}`, 7},
-		{"block.update", `{"id":"` + guardtest.Intro + `","dataType":"markdown","data":"x"}`, 10},
+		{"block.append", `{"parentID":"` + guardtest.Projects + `","dataType":"markdown","data":"x"}`, 8},
+		{"block.update", `{"id":"` + guardtest.Intro + `","dataType":"markdown","data":"x"}`, 11},
 		{"search.fulltext", `{"query":"small"}`, 3}, // one is the flush of what built the home
 	} {
 		r := newDesk(t, policy.Fixed(contract.ReadWriteDelete)).call(g, c.id, c.args)

@@ -142,12 +142,12 @@ func TestAWriteWhoseAnswerIsLostHasAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestKernelCallsOfAWrite holds the number of round trips, the list of notebooks
-// and the flush before the read-back included.
+// TestKernelCallsOfAWrite holds the number of round trips, the list of notebooks,
+// the look for a sync at each document and the flush before the read-back included.
 func TestKernelCallsOfAWrite(t *testing.T) {
 	t.Parallel()
 	most := map[string]int{
-		"block.insert": 12, "block.prepend": 8, "block.delete": 7, "block.move": 12, "block.set_attrs": 8,
+		"block.insert": 14, "block.prepend": 9, "block.delete": 7, "block.move": 12, "block.set_attrs": 8,
 		"document.rename": 7, "document.move": 10, "document.remove": 9,
 		"notebook.set_open_state": 4, "notebook.remove": 4, "notebook.rename": 4, "notebook.set_conf": 6, "notebook.set_icon": 5,
 	}

@@ -276,3 +276,44 @@ func TestAssetsAreThoseOfReadableNotes(t *testing.T) {
 		}
 	}
 }
+
+// TestSQLTellsNothingOfHiddenNotes: the same statements in two homes that differ
+// in what is hidden.
+func TestSQLTellsNothingOfHiddenNotes(t *testing.T) {
+	t.Parallel()
+	one := deskOf(t, guardtest.New(t), policy.Fixed(contract.Read))
+	two := deskOf(t, guardtest.NewWith(t, otherSecrets()), policy.Fixed(contract.Read))
+	var calls [][2]string
+	for _, stmt := range []string{
+		"SELECT * FROM blocks ORDER BY id", "SELECT * FROM blocks_fts", "SELECT block_id, def_block_id, content FROM refs", "SELECT block_id, content FROM spans", "SELECT block_id, name, value FROM attributes ORDER BY 1, 2",
+		"SELECT count(*) AS n, sum(length) AS s, max(updated) AS u, group_concat(content) AS c FROM blocks",
+		"SELECT a.id FROM blocks a JOIN blocks b ON a.content = b.content AND a.id <> b.id",
+		"SELECT r.block_id, b.content FROM refs r LEFT JOIN blocks b ON b.id = r.def_block_id ORDER BY 1, 2",
+		"SELECT id FROM blocks WHERE content LIKE '%Alpha%' OR content LIKE '%Nightfall%'", "SELECT id FROM blocks_fts WHERE content MATCH 'small OR Nightfall'",
+		"SELECT json_extract(content, '$') FROM blocks", "SELECT abs(length) FROM blocks WHERE length > 40", "SELECT id FROM blocks WHERE content REGEXP '('",
+		"SELECT id FROM blocks WHERE markdown GLOB '*" + guardtest.Secret + "*'", "SELECT DISTINCT box FROM blocks", "SELECT nosuch FROM blocks",
+	} {
+		for _, more := range []string{"", `,"maxRows":1`} {
+			calls = append(calls, [2]string{"search.query_sql", fmt.Sprintf(`{"stmt":%q%s}`, stmt, more)})
+		}
+	}
+	for _, k := range []string{"", "Alpha", "Entry", "Nightfall", "start", "not available"} {
+		calls = append(calls, [2]string{"search.search_refs", fmt.Sprintf(`{"id":%q,"k":%q}`, guardtest.Index, k)})
+	}
+	for _, id := range []string{guardtest.Alpha, guardtest.Intro, guardtest.Entry, guardtest.Links} {
+		calls = append(calls, [2]string{"search.get_backlinks", `{"id":"` + id + `"}`}, [2]string{"block.word_count", `{"ids":["` + id + `"]}`},
+			[2]string{"block.docs_info", `{"id":"` + id + `","refCount":true,"av":true}`})
+	}
+	calls = append(calls, [2]string{"search.list_invalid_refs", "{}"}, [2]string{"block.recent_updated", "{}"}, [2]string{"search.search_assets", `{"k":""}`})
+	for _, c := range calls {
+		one.log.Reset()
+		two.log.Reset()
+		a, b := one.call(writer(), c[0], c[1]), two.call(writer(), c[0], c[1])
+		if x, y := shown(a), shown(b); x != y {
+			t.Errorf("%s %s\n%s\n%s", c[0], c[1], x, y)
+		}
+		if x, y := normal(one.log.String()), normal(two.log.String()); x != y {
+			t.Errorf("%s %s logs\n%s\n%s", c[0], c[1], x, y)
+		}
+	}
+}

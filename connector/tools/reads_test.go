@@ -127,7 +127,7 @@ func TestAnEmptySearchSaysHowItWasUnderstood(t *testing.T) {
 		t.Errorf("hint %q, want %q", out.Hint, want)
 	}
 	fails(t, d.call(writer(), "search.fulltext", `{"query":"(","method":3}`), contract.InvalidArguments)
-	fails(t, d.call(writer(), "search.fulltext", `{"query":"select * from blocks","method":2}`), contract.StatementRefused)
+	fails(t, d.call(writer(), "search.fulltext", `{"query":"select * from main.blocks","method":2}`), contract.StatementRefused)
 }
 
 func TestSearchPages(t *testing.T) {

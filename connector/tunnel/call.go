@@ -146,8 +146,11 @@ func (c *callStream) progress(id uint64, p contract.Progress) {
 	c.mu.Lock()
 	running := c.running == id
 	c.mu.Unlock()
-	if running {
-		_ = c.w.Write(wire.FrameProgress, wire.Progress{ID: id, Progress: p}, nil) // a dead stream ends the call itself
+	if !running {
+		return
+	}
+	if err := c.w.Write(wire.FrameProgress, wire.Progress{ID: id, Progress: p}, nil); err != nil && !errors.Is(err, wire.ErrTooLarge) {
+		_ = c.st.Close() // half a frame may be out: nothing may follow it
 	}
 }
 

@@ -31,9 +31,11 @@ type State struct {
 	Transport string        // "tls" or "wss"
 	RTT       time.Duration // of the last ping; 0 before the first
 	Attempt   int           // failed attempts since the last stable session
-	Next      time.Time     // waiting: when the next attempt starts
+	Draining  bool          // connected, but the node asked to move and no other was reached yet
+	Next      time.Time     // waiting, or draining: when the next attempt starts
 	LastError string        // of the last failed attempt or ended session
 	Calls     int           // running now
+	Omitted   int           // notebooks, caps and vetoes left out of the report because there are too many
 }
 
 // Client keeps one connector connected to its broker.
@@ -44,9 +46,10 @@ type Client struct {
 	slots    chan struct{}  // one per running call, over all sessions
 	sessions sync.WaitGroup // and their calls; Run waits for them
 
-	mu     sync.Mutex
-	state  State
-	worked *endpoint // what the last session was reached through
+	mu      sync.Mutex
+	state   State
+	current *session  // the one that state describes; nil: none is up
+	worked  *endpoint // what the last session was reached through
 }
 
 // New checks the configuration and makes a Client. Its errors are the owner's
@@ -86,7 +89,7 @@ func (c *Client) Run(ctx context.Context) error {
 	defer func() {
 		cancel(nil)
 		c.sessions.Wait()
-		c.update(func(s *State) { s.Phase, s.Node, s.RTT = Idle, "", 0 })
+		c.update(func(s *State) { s.Phase, s.Node, s.RTT, s.Draining = Idle, "", 0, false })
 	}()
 	var old *session // told to drain, still finishing its calls
 	for attempt := 0; ; {
@@ -97,7 +100,7 @@ func (c *Client) Run(ctx context.Context) error {
 			}
 			return nil
 		}
-		if old != nil {
+		if old != nil && s.serves(min(c.cfg.Timing.Dial, old.drainWithin/2)) {
 			old.moved()
 			old = nil
 		}
@@ -105,6 +108,7 @@ func (c *Client) Run(ctx context.Context) error {
 		case <-s.drain:
 			c.cfg.Logger.Info("broker node is stopping; moving", "node", s.welcome.Node)
 			old, attempt = s, c.after(s, attempt)
+			c.update(func(st *State) { st.Draining = c.current == s })
 			// Everybody on that node was told in the same moment.
 			_ = c.cfg.Clock.Sleep(ctx, time.Duration(c.cfg.Uniform()*float64(s.drainWithin)/4))
 		case <-s.done:
@@ -137,8 +141,12 @@ func (c *Client) connect(ctx context.Context, cancel context.CancelCauseFunc, at
 		s, err := c.open(ctx, cancel)
 		if err == nil {
 			c.update(func(st *State) {
+				if s.over {
+					return // already
+				}
+				c.current = s
 				st.Phase, st.Since, st.Node, st.Epoch = Connected, s.began, s.welcome.Node, s.welcome.Epoch
-				st.Transport, st.RTT, st.LastError, st.Next = s.link.transport, 0, "", time.Time{}
+				st.Transport, st.RTT, st.LastError, st.Next, st.Draining = s.link.transport, 0, "", time.Time{}, false
 			})
 			c.cfg.Logger.Info("connected", "broker", c.base.Host, "node", s.welcome.Node, "epoch", s.welcome.Epoch, "transport", s.link.transport)
 			return s, nil
@@ -173,10 +181,22 @@ func (c *Client) wait(ctx context.Context, why error, attempt *int) {
 	*attempt++
 	c.cfg.Logger.Warn("not connected", "broker", c.base.Host, "reason", why, "attempt", *attempt, "retry_in", d)
 	c.update(func(s *State) {
-		s.Phase, s.Attempt, s.LastError, s.Next = Waiting, *attempt, why.Error(), c.cfg.Clock.Now().Add(d)
-		s.Node, s.RTT = "", 0
+		s.Attempt, s.LastError, s.Next = *attempt, why.Error(), c.cfg.Clock.Now().Add(d)
+		if c.current == nil { // else a draining session still serves
+			s.Phase = Waiting
+		}
 	})
 	_ = c.cfg.Clock.Sleep(ctx, d)
+}
+
+// ended takes a session out of the state, unless a newer one is in it.
+func (c *Client) ended(s *session) {
+	c.update(func(st *State) {
+		if s.over = true; c.current == s {
+			c.current = nil
+			st.Phase, st.Node, st.RTT, st.Draining = Waiting, "", 0, false
+		}
+	})
 }
 
 func revoked(err error) bool {

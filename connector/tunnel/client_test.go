@@ -59,7 +59,8 @@ func TestBackoffIsFullyJitteredAndCapped(t *testing.T) {
 		{6, 0, 0.5, 30 * time.Second}, // 64 s is above the cap
 		{1_000_000, 0, 0.5, 30 * time.Second},
 		{0, 20 * time.Second, 0, 20 * time.Second},
-		{0, 20 * time.Second, 0.5, 20*time.Second + 500*time.Millisecond},
+		{0, 20 * time.Second, 0.5, 25 * time.Second}, // drawn from half of what was asked for
+		{6, 20 * time.Second, 0.5, 50 * time.Second},
 		{0, 24 * time.Hour, 0, 10 * time.Minute},
 		{0, -time.Hour, 0, 0},
 	} {
@@ -165,7 +166,7 @@ func TestOnlyRevocationEndsRun(t *testing.T) {
 	for i, code := range []wire.RejectCode{wire.RejectUnauthorized, wire.RejectVersion, wire.RejectDraining, wire.RejectProtocol, "from the future"} {
 		conn, _ := b.next()
 		_ = wire.NewWriter(conn, wire.HandshakeLimits()).Write(wire.FrameReject, wire.Reject{Code: code, RetryAfterS: 7}, nil)
-		if got, want := receive(t, clock.slept), 7*time.Second+time.Duration(1<<i)*500*time.Millisecond; got != want {
+		if got, want := receive(t, clock.slept), 7*time.Second+max(3500*time.Millisecond, time.Second<<i)/2; got != want {
 			t.Errorf("%s: slept %v, want %v", code, got, want)
 		}
 		if s := c.State(); s.Phase != Waiting && s.Phase != Connecting || !strings.Contains(s.LastError, string(code)) {

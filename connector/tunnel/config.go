@@ -80,10 +80,12 @@ const maxRetryAfter = 10 * time.Minute
 
 // Delay is drawn evenly from zero to the bound of the attempt (counted from 0),
 // so that connectors which lost the same broker do not come back together. A
-// wait the broker asked for comes on top.
+// wait the broker asked for comes on top, and half of it widens the draw: it
+// was told to all of them in the same moment.
 func (b Backoff) Delay(attempt int, retryAfter time.Duration, uniform func() float64) time.Duration {
+	retryAfter = max(0, min(retryAfter, maxRetryAfter))
 	bound := min(float64(b.Cap), float64(b.Base)*math.Pow(2, float64(min(attempt, 62))))
-	return max(0, min(retryAfter, maxRetryAfter)) + time.Duration(uniform()*bound)
+	return retryAfter + time.Duration(uniform()*max(bound, float64(retryAfter/2)))
 }
 
 // Timing holds the durations of a session. The broker's ping values apply where
@@ -93,7 +95,7 @@ type Timing struct {
 	Handshake    time.Duration // CHALLENGE to WELCOME
 	PingInterval time.Duration // at most; each one is drawn from its upper quarter
 	PingTimeout  time.Duration // silence after a PING that means death
-	Write        time.Duration // one multiplexer write
+	Write        time.Duration // one multiplexer write; a slow link is not a dead one, pings find that
 	StreamOpen   time.Duration
 	StreamClose  time.Duration
 	StatusGap    time.Duration // least time between two status reports
@@ -105,7 +107,7 @@ type Timing struct {
 func DefaultTiming() Timing {
 	return Timing{
 		Dial: 10 * time.Second, Handshake: 10 * time.Second, PingInterval: 18 * time.Second, PingTimeout: 12 * time.Second,
-		Write: 10 * time.Second, StreamOpen: 10 * time.Second, StreamClose: 5 * time.Second,
+		Write: 30 * time.Second, StreamOpen: time.Minute, StreamClose: 5 * time.Second,
 		StatusGap: time.Second, Stable: 30 * time.Second, MaxCall: 10 * time.Minute,
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/hashicorp/yamux"
 
 	"siyuan-broker/contract/wire"
 )
@@ -41,18 +41,23 @@ type link struct {
 	raw       net.Conn
 	cancel    context.CancelFunc
 	transport string
-	binding   []byte       // TLS exporter, on the raw transport
-	heard     atomic.Int64 // when bytes last arrived, unix nanoseconds
+	binding   []byte // TLS exporter, on the raw transport
+	born      time.Time
+	heard     atomic.Int64 // when bytes last arrived, nanoseconds after born
 }
 
 // Read notes that the broker is alive.
 func (l *link) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
 	if n > 0 {
-		l.heard.Store(time.Now().UnixNano())
+		l.heard.Store(int64(time.Since(l.born)))
 	}
 	return n, err
 }
+
+// silentSince reports whether nothing arrived after t. It compares monotonic
+// times: a wall clock that is set back is no reason to give up a connection.
+func (l *link) silentSince(t time.Time) bool { return l.heard.Load() < int64(t.Sub(l.born)) }
 
 // Close drops the connection.
 func (l *link) Close() error {
@@ -69,8 +74,22 @@ type muxConn struct {
 // Write queues b.
 func (m muxConn) Write(b []byte) (int, error) { return m.out.Write(b) }
 
-// Close drops the connection and waits for the writer.
-func (m muxConn) Close() error { return errors.Join(m.link.Close(), m.out.Close()) }
+// Close drops the connection. It must not wait for anything: between the moments
+// at which yamux begins and ends to close, every reader of a stream spins.
+func (m muxConn) Close() error {
+	m.out.Stop()
+	return m.link.Close()
+}
+
+// hangUp closes a session so that its readers have no time to spin: yamux is
+// left to find its connection closed, which it does in one go. It returns when
+// nothing of the session is left but the owners of its streams.
+func (m muxConn) hangUp(mux *yamux.Session) {
+	_ = m.Close() // there is nobody left who could use the error
+	<-mux.CloseChan()
+	_ = mux.Close() // waits for the one under way
+	_ = m.out.Close()
+}
 
 // ways lists what to try: what worked last time, else what the broker's
 // discovery document offers, raw TLS first. What worked is forgotten here and
@@ -199,7 +218,7 @@ func (c *Client) dialTLS(ctx context.Context, address string) (*link, error) {
 		cfg.ServerName = host
 	}
 	conn := tls.Client(raw, cfg)
-	l := &link{Conn: conn, raw: raw, cancel: func() {}, transport: "tls"}
+	l := &link{Conn: conn, raw: raw, cancel: func() {}, transport: "tls", born: time.Now()}
 	if err = conn.HandshakeContext(ctx); err == nil {
 		state := conn.ConnectionState()
 		if state.NegotiatedProtocol != wire.ALPN {
@@ -232,7 +251,7 @@ func (c *Client) dialWebSocket(ctx context.Context, address string) (*link, erro
 		return nil, err
 	}
 	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	l := &link{Conn: websocket.NetConn(lifetime, conn, websocket.MessageBinary), raw: *raw.Load(), cancel: cancel, transport: "wss"}
+	l := &link{Conn: websocket.NetConn(lifetime, conn, websocket.MessageBinary), raw: *raw.Load(), cancel: cancel, transport: "wss", born: time.Now()}
 	if conn.Subprotocol() != wire.Subprotocol {
 		_ = l.Close()
 		return nil, fmt.Errorf("server does not speak %s", wire.Subprotocol)

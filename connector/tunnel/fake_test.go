@@ -77,6 +77,7 @@ func (b *fakeBroker) next() (net.Conn, wire.Auth) {
 // peer is an established session seen from the broker.
 type peer struct {
 	t       testing.TB
+	conn    net.Conn // below the multiplexer
 	mux     *yamux.Session
 	control net.Conn
 	r       *wire.Reader
@@ -105,7 +106,7 @@ func (b *fakeBroker) session() *peer {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	p := &peer{t: b.t, mux: mux, control: control, r: wire.NewReader(control, wire.DefaultLimits()), w: wire.NewWriter(control, wire.DefaultLimits())}
+	p := &peer{t: b.t, conn: c, mux: mux, control: control, r: wire.NewReader(control, wire.DefaultLimits()), w: wire.NewWriter(control, wire.DefaultLimits())}
 	_ = control.SetDeadline(time.Now().Add(patience))
 	if f, err := p.r.Next(); err != nil || f.Type != wire.FrameStatus {
 		b.t.Fatalf("first on the control stream: %v %v", f.Type, err)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,16 +25,18 @@ var (
 // session is one connection after WELCOME. Its owner is Client.sessions.
 type session struct {
 	client  *Client
-	link    *link
+	link    muxConn
 	mux     *yamux.Session
 	welcome wire.Welcome
 	limits  wire.Limits
 	began   time.Time
 
+	ready       chan struct{} // closed when the broker opened its first call stream: calls come here
 	drain       chan struct{} // closed when the broker asks to move
 	drainWithin time.Duration // set before drain is closed
 	done        chan struct{} // closed when the connection is gone
 	why         error         // set before done is closed
+	over        bool          // guarded by client.mu; see Client.ended
 
 	ctx     context.Context // of the calls; ends with the session
 	stop    context.CancelCauseFunc
@@ -98,19 +99,19 @@ func (c *Client) start(l *link) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{client: c, link: l, welcome: welcome, began: c.cfg.Clock.Now(),
+	s := &session{client: c, link: muxConn{l, wire.NewCoalescer(l)}, welcome: welcome, began: c.cfg.Clock.Now(),
 		limits: wire.Limits{Frame: min(welcome.MaxFrame, 2*maxResult), Header: welcome.MaxHeader, Depth: 32},
-		drain:  make(chan struct{}), done: make(chan struct{}), ponged: make(chan struct{}, 1)}
-	if s.mux, err = yamux.Client(muxConn{l, wire.NewCoalescer(l)}, muxConfig(c.cfg.Timing, c.cfg.Logger)); err != nil {
+		ready:  make(chan struct{}), drain: make(chan struct{}), done: make(chan struct{}), ponged: make(chan struct{}, 1)}
+	if s.mux, err = yamux.Client(s.link, muxConfig(c.cfg.Timing, c.cfg.Logger)); err != nil {
 		return nil, fmt.Errorf("start multiplexer: %w", err)
 	}
 	if s.controlSt, err = s.mux.OpenStream(); err != nil {
-		_ = s.mux.Close()
+		s.link.hangUp(s.mux)
 		return nil, fmt.Errorf("open control stream: %w", err)
 	}
 	s.control = wire.NewWriter(s.controlSt, s.limits)
 	if err := s.sendStatus(); err != nil {
-		_ = s.mux.Close()
+		s.link.hangUp(s.mux)
 		return nil, err
 	}
 	return s, nil
@@ -119,7 +120,7 @@ func (c *Client) start(l *link) (*session, error) {
 func muxConfig(t Timing, log *slog.Logger) *yamux.Config {
 	return &yamux.Config{
 		AcceptBacklog:          16,
-		EnableKeepAlive:        true,
+		EnableKeepAlive:        false, // both ends ping on the control stream, and forgive a late answer while bytes flow
 		KeepAliveInterval:      t.PingInterval,
 		ConnectionWriteTimeout: t.Write,
 		MaxStreamWindowSize:    256 << 10,
@@ -144,12 +145,28 @@ func (s *session) run(cancel context.CancelCauseFunc) {
 	s.workers.Go(s.accept)
 	s.events() // returns when the session is to end
 	s.why = context.Cause(s.ctx)
-	_ = s.mux.Close() // closes the link, which ends the workers
+	s.link.hangUp(s.mux) // which ends the workers
 	s.workers.Wait()
 	if revoked(s.why) {
 		cancel(ErrRevoked)
 	}
+	s.client.ended(s)
 	close(s.done)
+}
+
+// serves waits until the broker routes calls here. It is false if the session
+// ended before; a broker that opens no stream ahead of need is believed after a
+// while.
+func (s *session) serves(within time.Duration) bool {
+	t := time.NewTimer(within)
+	defer t.Stop()
+	select {
+	case <-s.ready:
+	case <-t.C:
+	case <-s.done:
+		return false
+	}
+	return true
 }
 
 // events sends pings and status until the session ends.
@@ -190,7 +207,7 @@ func (s *session) events() {
 		case <-ping.C:
 			now := time.Now()
 			waiting := !checked.IsZero()
-			if waiting && s.link.heard.Load() < checked.UnixNano() {
+			if waiting && s.link.silentSince(checked) {
 				s.stop(errPingTimeout)
 				return
 			}
@@ -208,7 +225,7 @@ func (s *session) events() {
 func (s *session) orDrop(err error) {
 	if err != nil {
 		s.client.cfg.Logger.Debug("write to broker", "error", err)
-		_ = s.mux.Close()
+		s.link.hangUp(s.mux)
 	}
 }
 
@@ -233,7 +250,7 @@ func (s *session) pong(n uint64) {
 		return
 	}
 	s.client.update(func(st *State) {
-		if st.Epoch == s.welcome.Epoch {
+		if s.client.current == s {
 			st.RTT = rtt
 		}
 	})
@@ -255,11 +272,15 @@ func (s *session) send(t wire.Type, header any, body []byte) error {
 }
 
 func (s *session) sendStatus() error {
-	body, err := json.Marshal(s.client.cfg.Status.Current())
+	head, body, err := wire.FitStatus(s.client.cfg.Status.Current())
 	if err != nil {
-		return fmt.Errorf("encode status: %w", err)
+		return err
 	}
-	return s.send(wire.FrameStatus, nil, body)
+	if head.Omitted > 0 {
+		s.client.cfg.Logger.Warn("too many notebooks to report all; the last ones have the default level at the broker", "omitted", head.Omitted)
+	}
+	s.client.update(func(st *State) { st.Omitted = head.Omitted })
+	return s.send(wire.FrameStatus, head, body)
 }
 
 // readControl serves what the broker says about the session itself.
@@ -338,11 +359,14 @@ func (s *session) moved() {
 // number agreed on: streams that are closing still count.
 func (s *session) accept() {
 	open := make(chan struct{}, 2*s.client.cfg.MaxCalls)
+	ready := sync.OnceFunc(func() { close(s.ready) })
 	for {
 		st, err := s.mux.AcceptStream()
 		if err != nil {
-			return // readControl fails too
+			s.orDrop(err) // it could not be acknowledged: the broker would wait for it in vain
+			return
 		}
+		ready()
 		select {
 		case open <- struct{}{}:
 		case <-s.ctx.Done():

@@ -46,6 +46,9 @@ func TestABrokerThatBreaksTheProtocolIsDroppedAndDialledAgain(t *testing.T) {
 		"grant of wrong shape": func(p *peer) { _ = p.open().w.Write(wire.FrameCall, json.RawMessage(`{"id":1,"grant":7}`), nil) },
 		"welcome on control":   func(p *peer) { _ = p.w.Write(wire.FrameWelcome, welcome(), nil) },
 		"garbage on control":   func(p *peer) { _, _ = p.control.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) },
+		"more than the window": func(p *peer) { // a yamux data frame that the library would not send
+			_, _ = p.conn.Write(append([]byte{0, 0, 0, 0, 0, 0, 0, 1, 0, 4, 0, 1}, make([]byte, 256<<10+1)...))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -224,4 +227,59 @@ func TestTheBrokersShorterPingTimesApply(t *testing.T) {
 		t.Errorf("dropped after %v", d)
 	}
 	eventually(t, "it says why", func() bool { return strings.Contains(c.State().LastError, "sign of life") })
+}
+
+func TestAConnectorThatHasNowhereToMoveSaysThatItStillServes(t *testing.T) {
+	t.Parallel()
+	clock := &fakeClock{slept: make(chan time.Duration)}
+	p, c, b := connected(t, echo, func(c *Config) { c.Clock, c.Uniform = clock, func() float64 { return 0.5 } })
+	eventually(t, "connected", func() bool { return c.State().Phase == Connected })
+	if err := p.w.Write(wire.FrameDrain, wire.Drain{WithinMS: 4000}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if d := receive(t, clock.slept); d != 500*time.Millisecond { // half of a quarter of it
+		t.Errorf("moves after %v", d)
+	}
+	for range 3 {
+		conn, _ := b.next()
+		_ = conn.Close()
+		receive(t, clock.slept)
+		eventually(t, "the failure is known", func() bool { return c.State().LastError != "" })
+		if s := c.State(); s.Phase != Connected || !s.Draining || s.Node != "n" || s.Attempt == 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+	call := p.open()
+	call.send(wire.Call{ID: 1, Grant: grant}, `{}`)
+	call.expect(wire.FrameResult, &wire.Result{})
+	_ = p.mux.Close()
+	eventually(t, "it is over", func() bool { s := c.State(); return s.Phase != Connected && !s.Draining })
+	conn, _ := b.next()
+	_ = conn.Close()
+	receive(t, clock.slept)
+	b.session()
+	eventually(t, "connected elsewhere", func() bool { s := c.State(); return s.Phase == Connected && !s.Draining && s.LastError == "" })
+}
+
+func TestTheOldSessionIsLeftOnlyOnceTheNewOneServes(t *testing.T) {
+	t.Parallel()
+	p, _, b := connected(t, echo, func(c *Config) { c.Uniform = func() float64 { return 0 } })
+	if err := p.w.Write(wire.FrameDrain, wire.Drain{WithinMS: 60_000}, nil); err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan wire.Type, 1)
+	go func() {
+		f, _ := p.r.Next() // ends with the session
+		left <- f.Type
+	}()
+	next := b.session() // accepted, but no call can come here yet
+	select {
+	case f := <-left:
+		t.Errorf("%s before the new node opened a call stream", f)
+	case <-time.After(50 * time.Millisecond):
+	}
+	next.open().send(wire.Call{ID: 1, Grant: grant}, `{}`)
+	if f := receive(t, left); f != wire.FrameDrain {
+		t.Errorf("%s", f)
+	}
 }

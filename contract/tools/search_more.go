@@ -177,6 +177,7 @@ var (
 			"blocks has id, parent_id, root_id, box (notebook), path, hpath, name, alias, memo, tag, content, markdown, type, subtype, ial, created, updated (yyyyMMddHHmmss).",
 			"Full text: content MATCH 'word'.",
 			"Only SELECT and WITH … SELECT run; names of other schemas, PRAGMA and ATTACH do not.",
+			"A block that shows the title of something you may not read has [not available] as its content. A column named twice comes back as a and a:1.",
 		},
 		Examples: []string{`{"stmt":"SELECT id, hpath FROM blocks WHERE type = 'd' ORDER BY updated DESC","maxRows":20}`},
 	})

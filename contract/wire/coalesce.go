@@ -80,15 +80,20 @@ func (c *Coalescer) flush() {
 	}
 }
 
-// Close fails all further writes and waits for the one under way, which ends
-// once the writer below is closed: close that first. What still waits is lost.
-func (c *Coalescer) Close() error {
+// Stop fails all further writes. What still waits is lost.
+func (c *Coalescer) Stop() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.err == nil {
 		c.err = io.ErrClosedPipe
 	}
 	c.room.Broadcast()
-	c.mu.Unlock()
+}
+
+// Close stops and waits for the write under way, which ends once the writer
+// below is closed: close that first.
+func (c *Coalescer) Close() error {
+	c.Stop()
 	c.flight.Wait()
 	return nil
 }

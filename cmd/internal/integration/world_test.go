@@ -70,9 +70,11 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB) *world { return newNode(t, pgtest.New(t), "node-1", nil) }
+
+// newNode is one broker on a database that others may share.
+func newNode(t testing.TB, db pgtest.DB, id string, change func(*broker.Config)) *world {
 	t.Helper()
-	db := pgtest.New(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -83,9 +85,12 @@ func newWorld(t testing.TB) *world {
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	c := broker.Config{
 		Listen: addr, DatabaseURL: db.ServiceDSN, DatabaseRecord: db.RecorderDSN, DatabaseDirect: db.ListenDSN,
-		MasterKey: base64.StdEncoding.EncodeToString(make([]byte, 32)), Data: t.TempDir(), NodeID: "node-1",
+		MasterKey: base64.StdEncoding.EncodeToString(make([]byte, 32)), Data: t.TempDir(), NodeID: id,
 		LogLevel: "debug", LogFormat: "text", CallTimeout: 20 * time.Second, ShutdownTimeout: 5 * time.Second,
 		MaxRequestBytes: 4 << 20, MaxResultBytes: 8 << 20,
+	}
+	if change != nil {
+		change(&c)
 	}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)

@@ -224,21 +224,6 @@ func TestManyCallsAtOnceShareABoundedPool(t *testing.T) {
 	}
 }
 
-func TestLargeBodiesBothWaysDoNotStall(t *testing.T) {
-	t.Parallel()
-	n, _, _ := pair(t, "tls", echo)
-	args := json.RawMessage(`"` + strings.Repeat("x", 2<<20) + `"`)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			if res := n.call(t.Context(), contract.Call{Args: args}, true); len(res.Body) != len(args) {
-				t.Errorf("got %d bytes, %v", len(res.Body), res.Err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
 func TestTooManyWaitingCallsAreRateLimited(t *testing.T) {
 	t.Parallel()
 	pub, key := keys(t)
@@ -309,32 +294,6 @@ func TestAnOfflineHomeIsAnsweredAtOnceWithItsLastSeen(t *testing.T) {
 	other := n.hub.Call(t.Context(), "tenant-2", instance, contract.Call{Grant: &contract.Grant{}}, true, nil)
 	if string(other.Err.Detail) != `{"last_seen":"2023-11-14T22:13:20Z"}` {
 		t.Errorf("same instance id of another tenant: %s", other.Err.Detail)
-	}
-}
-
-func TestAThousandCancelledCallsLeaveNoStreams(t *testing.T) {
-	t.Parallel()
-	n, hm, _ := pair(t, "tls", tunnel.HandlerFunc(func(ctx context.Context, _ contract.Call, _ func(contract.Progress)) contract.Result {
-		<-ctx.Done()
-		return contract.Result{}
-	}))
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() {
-			for range 20 {
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Millisecond)
-				n.call(ctx, contract.Call{}, true)
-				cancel()
-			}
-		})
-	}
-	wg.Wait()
-	eventually(t, "all streams and calls are gone", func() bool {
-		s := n.hub.Stats()
-		return s.Streams <= relay.DefaultLimits().Streams && s.Queued == 0 && hm.client.State().Calls == 0
-	})
-	if info, ok := n.hub.Session(tenant, instance); !ok || info.Epoch != 1 || info.Calls != 0 {
-		t.Errorf("%+v", info)
 	}
 }
 

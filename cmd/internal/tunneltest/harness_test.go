@@ -9,32 +9,67 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"siyuan-broker/broker/relay"
+	"siyuan-broker/cmd/internal/faultproxy"
 	"siyuan-broker/connector/tunnel"
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain lets many tests wait at once, whatever the number of processors, and
+// checks that they left neither goroutines nor file descriptors.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "24"); err != nil {
+		panic(err)
+	}
+	before := descriptors()
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		for name, what := range descriptors() {
+			if _, known := before[name]; !known && code == 0 && strings.HasPrefix(what, "socket:") {
+				fmt.Fprintf(os.Stderr, "file descriptor %s is left open: %s\n", name, what)
+				code = 1
+			}
+		}
+		os.Exit(code)
+	}))
+}
+
+// descriptors are the open ones and what they are; none where the system does
+// not tell.
+func descriptors() map[string]string {
+	all := map[string]string{}
+	open, _ := os.ReadDir("/proc/self/fd")
+	for _, fd := range open {
+		if what, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil {
+			all[fd.Name()] = what
+		}
+	}
+	return all
+}
 
 const (
 	tenant    = "tenant-1"
 	instance  = "instance-1"
 	connector = "connector-1"
-	patience  = 10 * time.Second // a test that waits this long has failed
+	patience  = 30 * time.Second // a test that waits this long has failed
 )
 
 // directory is a relay.Directory in memory, shared by the nodes of a test.
@@ -105,7 +140,9 @@ type node struct {
 	server  *relay.Server
 	hub     *relay.Hub
 	url     string
+	dial    string // the broker URL for a home behind the proxy
 	events  chan relay.Event
+	cert    *tls.Config // of this server
 	tls     *tls.Config // for clients
 	http    *httptest.Server
 	rawAddr string // of the raw listener
@@ -115,29 +152,38 @@ type node struct {
 
 type nodeOptions struct {
 	transport string // "tls", "wss", "ws"
-	address   string // of the raw listener; "" for any
+	address   string // of the raw listener as clients see it; "" for its own
+	like      *node  // has the same certificate
+	rawOnly   bool   // offers no WebSocket to fall back on
 	change    func(*relay.Config)
 }
 
 func startNode(t testing.TB, dir relay.Directory, o nodeOptions) *node {
 	t.Helper()
-	serverTLS, clientTLS := certificates(t)
-	n := &node{t: t, events: make(chan relay.Event, 1000), tls: clientTLS, done: make(chan struct{})}
+	n := &node{t: t, events: make(chan relay.Event, 10_000), done: make(chan struct{})}
+	if o.like != nil {
+		n.cert, n.tls = o.like.cert, o.like.tls
+	} else {
+		n.cert, n.tls = certificates(t)
+	}
 	mux := http.NewServeMux()
 	n.http = httptest.NewUnstartedServer(mux)
+	n.http.Config.ReadHeaderTimeout, n.http.Config.IdleTimeout = time.Second, time.Second
+	n.http.Config.ErrorLog = slog.NewLogLogger(logger(t).Handler(), slog.LevelDebug)
 	if o.transport == "ws" {
 		n.http.Start()
 	} else {
-		n.http.TLS = serverTLS
+		n.http.TLS = n.cert
 		n.http.StartTLS()
 	}
 	n.url = n.http.URL
+	t.Cleanup(n.http.Close) // later than stop: discovery is served to the last, as by a load balancer
 	base := n.http.Listener.Addr().String()
 	cfg := relay.Config{Node: "node-" + base, Audiences: []string{"siyuan-tunnel:" + base}, Directory: dir,
 		Events: func(e relay.Event) { n.events <- e }, Logger: logger(t), Limits: relay.DefaultLimits(), Timing: relay.DefaultTiming()}
 	cfg.Timing.Drain = 0
 	if o.transport == "tls" {
-		cfg.TLS = serverTLS
+		cfg.TLS = n.cert
 	}
 	if o.change != nil {
 		o.change(&cfg)
@@ -166,7 +212,9 @@ func startNode(t testing.TB, dir relay.Directory, o nodeOptions) *node {
 	} else {
 		close(n.done)
 	}
-	mux.Handle(wire.Path, n.server)
+	if !o.rawOnly {
+		mux.Handle(wire.Path, n.server)
+	}
 	mux.HandleFunc(wire.WellKnownPath, func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(relay.Discovery(n.url, tlsAddr, ""))
 	})
@@ -182,7 +230,6 @@ func (n *node) stop() {
 			n.t.Errorf("stop: %v", err)
 		}
 		<-n.done
-		n.http.Close()
 	})
 }
 
@@ -308,6 +355,11 @@ func receive[T any](t testing.TB, what string, ch <-chan T) T {
 	}
 }
 
+// failed reports whether a call ended with one of the codes.
+func failed(res contract.Result, codes ...contract.Code) bool {
+	return res.Err != nil && slices.Contains(codes, contract.CodeOf(res.Err))
+}
+
 // eventually polls a condition that has no channel to wait on.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
@@ -327,126 +379,44 @@ var echo = tunnel.HandlerFunc(func(_ context.Context, c contract.Call, _ func(co
 	return contract.Result{Body: c.Args, Stats: contract.Stats{KernelCalls: 1}}
 })
 
-// proxy forwards TCP and can freeze: then nothing passes and nothing closes.
-type proxy struct {
-	ln    net.Listener
-	wg    sync.WaitGroup
-	ended chan struct{}
+// deadSilence is a link on which nothing passes and nothing closes.
+var deadSilence = faultproxy.Both(faultproxy.Rule{Effect: faultproxy.Drop})
 
-	mu     sync.Mutex
-	target string
-	frozen bool // new connections are
-	routes []*route
-}
-
-// route is one forwarded connection.
-type route struct {
-	a, b   net.Conn
-	frozen atomic.Bool
-}
-
-func startProxy(t testing.TB, target string) *proxy {
+func startProxy(t testing.TB) *faultproxy.Proxy {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := faultproxy.Start("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{ln: ln, target: target, ended: make(chan struct{})}
-	p.wg.Go(p.serve)
-	t.Cleanup(func() {
-		close(p.ended)
-		ln.Close()
-		p.mu.Lock()
-		for _, r := range p.routes {
-			r.a.Close()
-			r.b.Close()
-		}
-		p.mu.Unlock()
-		p.wg.Wait()
-	})
+	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
 
-// behindProxy is a node whose tunnel runs through a proxy.
-func behindProxy(t testing.TB, dir relay.Directory, transport string, change func(*relay.Config)) (*node, *proxy) {
+// behindProxy is a node whose tunnel runs through a proxy. On "tls" discovery is
+// direct, and there is no WebSocket to fall back on.
+func behindProxy(t testing.TB, dir relay.Directory, transport string, change func(*relay.Config)) (*node, *faultproxy.Proxy) {
 	t.Helper()
-	p := startProxy(t, "")
-	n := startNode(t, dir, nodeOptions{transport: transport, address: p.addr(), change: func(c *relay.Config) {
+	p := startProxy(t)
+	n := startNode(t, dir, nodeOptions{transport: transport, address: p.Addr(), rawOnly: transport == "tls", change: func(c *relay.Config) {
 		if transport != "tls" {
-			c.Audiences = []string{"siyuan-tunnel:" + p.addr()}
+			c.Audiences = []string{"siyuan-tunnel:" + p.Addr()}
 		}
 		if change != nil {
 			change(c)
 		}
 	}})
-	if p.retarget(n.http.Listener.Addr().String()); transport == "tls" {
-		p.retarget(n.rawAddr)
+	n.dial = n.url
+	if transport != "tls" {
+		n.dial = "http://" + p.Addr()
 	}
+	p.Retarget(n.tunnelAddr(transport))
 	return n, p
 }
 
-func (p *proxy) addr() string { return p.ln.Addr().String() }
-
-func (p *proxy) retarget(target string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.target = target
-}
-
-// freeze stops all connections, also those to come.
-func (p *proxy) freeze() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.frozen = true
-	for _, r := range p.routes {
-		r.frozen.Store(true)
+// tunnelAddr is where a transport's connections arrive.
+func (n *node) tunnelAddr(transport string) string {
+	if transport == "tls" {
+		return n.rawAddr
 	}
-}
-
-// fresh lets new connections pass; frozen ones stay frozen.
-func (p *proxy) fresh() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.frozen = false
-}
-
-func (p *proxy) serve() {
-	for {
-		a, err := p.ln.Accept()
-		if err != nil {
-			return
-		}
-		p.mu.Lock()
-		b, err := net.Dial("tcp", p.target)
-		if err != nil {
-			p.mu.Unlock()
-			a.Close()
-			continue
-		}
-		r := &route{a: a, b: b}
-		r.frozen.Store(p.frozen)
-		p.routes = append(p.routes, r)
-		p.mu.Unlock()
-		p.wg.Go(func() { p.pump(r, a, b) })
-		p.wg.Go(func() { p.pump(r, b, a) })
-	}
-}
-
-func (p *proxy) pump(r *route, src, dst net.Conn) {
-	defer src.Close()
-	defer dst.Close()
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := src.Read(buf)
-		if r.frozen.Load() {
-			<-p.ended
-			return
-		}
-		if err != nil {
-			return
-		}
-		if _, err := dst.Write(buf[:n]); err != nil {
-			return
-		}
-	}
+	return n.http.Listener.Addr().String()
 }

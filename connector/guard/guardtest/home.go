@@ -143,6 +143,7 @@ func NewWith(t testing.TB, notes Docs) *Home {
 	check(t, err)
 	t.Cleanup(client.Close)
 	h.Client, h.Guard = client, guard.New(client.Reader(), client.Writer(), guard.Options{Sleep: noWait})
+	t.Cleanup(func() { check(t, h.Guard.Close()) })
 	h.fill(t, notes)
 	return h
 }

@@ -44,19 +44,30 @@
 //     absent.
 //   - hash is empty (the hash of a document covers its anchors); ial and
 //     attributes lose what databases write at the blocks bound to them.
+//   - id is empty except in blocks. The kernel makes the other ids anew, with the
+//     time in them, whenever it indexes a document, which it does when a hidden
+//     note that the document cites is renamed or its notebook closed.
 //
 // Because all of it happens in SQL, the rows need no further scrubbing.
 //
 // # Errors and order as channels
 //
 // SQLite may evaluate a term on an index before it looks at box, so an
-// expression that fails on a hidden row would tell about it; and the automatic
-// index of a join orders equal rows by text that is then replaced. So only a
-// SELECT from one table, using nothing that can fail at run time, is merged with
-// the kernel's tables and keeps their indexes. For all others the CTEs are
-// MATERIALIZED: the statement works on a copy of what is permitted. Full text
-// cannot be copied; there, all that decides about a row is decided before the
-// terms of the statement. Time is not made equal.
+// expression that fails on a hidden row would tell about it; the automatic index
+// of a join orders equal rows by text that is then replaced; and where rows lie in
+// the index tells when their document was last indexed. So only a SELECT of rows
+// from blocks, using nothing that can fail at run time, is merged with the
+// kernel's table and keeps its indexes, with id as the last term of its order.
+// For all others the CTEs are MATERIALIZED in the order of their columns: the
+// statement works on a copy of what is permitted. Without ORDER BY, then, rows
+// come in an order that only permitted data decides, but in none to rely on.
+//
+// Full text cannot be copied; there, all that decides about a row is decided
+// before the terms of the statement. A SELECT of rows from it is ordered like one
+// from blocks. A statement that joins or aggregates its hits without ordering
+// them by id still shows in what order their documents were last indexed.
+//
+// Time is not made equal.
 //
 // # What the kernel does to the text
 //

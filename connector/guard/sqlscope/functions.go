@@ -14,6 +14,9 @@ const totalFunctions = `
 	like glob match
 `
 
+// rowFunctions look at many rows, and some of them at their order.
+const rowFunctions = `count sum total avg min max group_concat string_agg json_group_array json_group_object`
+
 // partialFunctions may fail on some values: malformed JSON, an overflow, a bad
 // pattern, a text above SQLite's size limit. random is here because ORDER BY
 // random() LIMIT 1 is how people pick a note; it tells nothing about data.

@@ -106,23 +106,28 @@ func (j *Judge) judge(ctx context.Context, st *statement, scope Scope, limit int
 	if !scope.All && bare.functions["match"] && !bare.tables[fullText] {
 		return Plan{}, badMatching()
 	}
-	total := set(totalFunctions)
-	mayFail := !st.steady
+	total, overRows := set(totalFunctions), set(rowFunctions)
+	mayFail, rows := !st.steady, st.ordered != "" && (bare.tables["blocks"] || bare.tables[fullText])
 	for f := range bare.functions {
 		mayFail = mayFail || !total[f]
+		rows = rows && !overRows[f]
 	}
-	judged := builder{scope: scope, fence: mayFail || !st.oneTable, base: func(t string) string { return "main." + c.secret + t }}
-	if _, err := c.hear(ctx, st, judged.wrap(st.text, limit)); err != nil {
+	judged := builder{scope: scope, fence: mayFail || !rows, base: func(t string) string { return "main." + c.secret + t }}
+	text := st.text
+	if rows && !scope.All && (!judged.fence || bare.tables[fullText]) {
+		text = st.ordered
+	}
+	if _, err := c.hear(ctx, st, judged.wrap(text, limit)); err != nil {
 		return Plan{}, err
 	}
 	sent := judged
 	sent.base = func(t string) string { return "main." + t }
-	plan := Plan{SQL: sent.wrap(st.text, limit), Limit: limit}
+	plan := Plan{SQL: sent.wrap(text, limit), Limit: limit}
 	if mayFail || bare.functions["sum"] { // sums overflow
-		if _, err := c.hear(ctx, st, judged.check(st.text, limit)); err != nil {
+		if _, err := c.hear(ctx, st, judged.check(text, limit)); err != nil {
 			return Plan{}, err
 		}
-		plan.Check = sent.check(st.text, limit)
+		plan.Check = sent.check(text, limit)
 	}
 	return plan, nil
 }

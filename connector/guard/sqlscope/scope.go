@@ -63,7 +63,8 @@ type builder struct {
 	scope Scope
 	// base gives the qualified base table behind a kernel table.
 	base func(table string) string
-	// fence keeps the statement's expressions away from hidden rows.
+	// fence keeps the statement's expressions away from hidden rows, and the order
+	// of the index away from the statement.
 	fence bool
 }
 
@@ -111,11 +112,12 @@ func (w builder) unseen() string {
 }
 
 // shadow is the CTE that takes the place of t. Full text needs its CTE merged
-// into the statement.
+// into the statement. The others are in an order of their own: that of the index
+// follows what happens to hidden notes. Their LIMIT keeps SQLite from dropping it.
 func (w builder) shadow(t table) string {
-	mode := "NOT MATERIALIZED"
+	mode, order := "NOT MATERIALIZED", ""
 	if w.fence && t.name != fullText {
-		mode = "MATERIALIZED"
+		mode, order = "MATERIALIZED", " ORDER BY "+places(len(t.columns))+" LIMIT -1"
 	}
 	columns := make([]string, len(t.columns))
 	for i, c := range t.columns {
@@ -125,7 +127,16 @@ func (w builder) shadow(t table) string {
 		}
 	}
 	return fmt.Sprintf("%s AS %s (SELECT %s FROM %s b WHERE b.box IN readable%s)",
-		t.name, mode, strings.Join(columns, ", "), w.source(t.name), filter(t.name))
+		t.name, mode, strings.Join(columns, ", "), w.source(t.name), filter(t.name)+order)
+}
+
+// places is "1, 2, …", an order by every column.
+func places(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = strconv.Itoa(i + 1)
+	}
+	return strings.Join(list, ", ")
 }
 
 // source is the base table with flags for column: mixed, foreign and known.
@@ -167,7 +178,7 @@ func column(table, column string) string {
 	}
 	const placeholder = "'" + Placeholder + "'"
 	switch table + "." + column {
-	case "blocks.hash", "blocks_fts.hash":
+	case "blocks.hash", "blocks_fts.hash", "refs.id", "spans.id", "attributes.id", "assets.id", "file_annotation_refs.id":
 		return "''"
 	case "blocks.content", "blocks.fcontent":
 		return unless("b.mixed OR b.foreign_text", placeholder)

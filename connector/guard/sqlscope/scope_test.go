@@ -35,7 +35,7 @@ func TestEveryTableShowsExactlyWhatIsPermitted(t *testing.T) {
 			if table.hidden || table.name == fullText {
 				continue
 			}
-			stmt := "select * from " + table.name + " order by id"
+			stmt := "select * from " + table.name + " order by " + places(len(table.columns))
 			plan, err := j.Scope(t.Context(), stmt, someHidden(), wide)
 			if err != nil {
 				t.Fatal(err)
@@ -217,7 +217,12 @@ func TestOnlyStatementsThatCannotFailKeepTheIndexes(t *testing.T) {
 	j := newJudge(t)
 	for stmt, fenced := range map[string]bool{
 		"select * from blocks where id = 'x' and content like '%a%'":                   false,
-		"select upper(content), count(*) from blocks group by 1":                       false,
+		"select upper(content) from blocks where type = 'p'":                           false,
+		"select upper(content), count(*) from blocks group by 1":                       true,
+		"select count(*) from blocks":                                                  true,
+		"select distinct type from blocks":                                             true,
+		"select id from blocks where id = 'x' union values ('y')":                      true,
+		"select value from attributes where name = 'x'":                                true,
 		"select id from blocks b order by id limit 2, 1":                               false,
 		"select id from blocks as [b]":                                                 false,
 		"select b.id from blocks b, refs":                                              true,
@@ -241,6 +246,44 @@ func TestOnlyStatementsThatCannotFailKeepTheIndexes(t *testing.T) {
 		}
 		if got := strings.Contains(plan.SQL, "\nblocks AS MATERIALIZED"); got != fenced {
 			t.Errorf("%s: fenced %v", stmt, got)
+		}
+	}
+}
+
+// TestRowsComeInAnOrderThatOnlyWhatIsPermittedDecides: a kernel indexes a
+// readable document again when a hidden note that it cites is renamed. Its rows
+// then lie elsewhere in the index, with other ids for all but blocks.
+func TestRowsComeInAnOrderThatOnlyWhatIsPermittedDecides(t *testing.T) {
+	t.Parallel()
+	j := newJudge(t)
+	all, _ := world(otherSecrets())
+	before := openKernel(t, all)
+	for table, rows := range all {
+		slices.Reverse(rows)
+		for i, r := range rows {
+			if table != "blocks" {
+				r["id"] = fmt.Sprintf("again%d", i)
+			}
+		}
+	}
+	after := openKernel(t, all)
+	joined := func(stmt string) bool { return strings.Contains(stmt, "match") && strings.Contains(stmt, "join") } // see the package comment
+	statements := append(slices.DeleteFunc(slices.Clone(probes), joined), "select id from blocks", "select content from blocks limit 4", "select id from blocks order by type", "select id from blocks b order by type desc limit 2, 3",
+		"select type, id from blocks group by type", "select group_concat(id) from blocks", "select distinct type from blocks", "select id, count(*) from blocks",
+		"select * from attributes", "select content from spans order by type limit 2", "select * from refs", "select name from assets limit 1", "select max(id) from attributes",
+		"select id from blocks_fts where content match 'alpha'", "select f.content from blocks_fts as f where f.content match 'alpha' order by type limit 3")
+	g := generator{rand.New(rand.NewPCG(5, 6))}
+	for range 40 {
+		statements = append(statements, g.statement())
+	}
+	for _, stmt := range statements {
+		plan, err := j.Scope(t.Context(), stmt, someHidden(), wide)
+		if err != nil {
+			t.Errorf("%s: %v", stmt, err)
+			continue
+		}
+		if was, is := answer(before, plan.SQL), answer(after, plan.SQL); was != is {
+			t.Errorf("%s\nbefore %s\nafter  %s", stmt, was, is)
 		}
 	}
 }

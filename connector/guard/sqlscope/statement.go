@@ -1,6 +1,9 @@
 package sqlscope
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // maxStatement bounds the bytes of a statement, and with them the time spent
 // judging it.
@@ -13,8 +16,9 @@ type statement struct {
 	text string
 	// ctes are the names the statement defines itself.
 	ctes map[string]bool
-	// oneTable is true for one SELECT from one table.
-	oneTable bool
+	// ordered is text with id as the last term of its order, for one SELECT of rows
+	// from one table; else "".
+	ordered string
 	// steady is true when no operator can fail at run time; functions are judged
 	// separately.
 	steady bool
@@ -40,11 +44,17 @@ func parse(stmt string) (*statement, *Refusal) {
 	if refusal := checkNames(tokens); refusal != nil {
 		return nil, refusal
 	}
-	st := &statement{ctes: definedNames(tokens), oneTable: oneTable(tokens), steady: steady(tokens), badMatch: badMatch(tokens)}
+	st := &statement{text: rendered(tokens), ctes: definedNames(tokens), steady: steady(tokens), badMatch: badMatch(tokens)}
+	if table := oneTable(tokens); table != "" {
+		st.ordered = rendered(orderedByID(tokens, table))
+	}
+	return st, nil
+}
+
+func rendered(tokens []token) string {
 	var b strings.Builder
 	render(&b, tokens)
-	st.text = strings.TrimSpace(b.String())
-	return st, nil
+	return strings.TrimSpace(b.String())
 }
 
 // checkShape wants one SELECT with balanced parentheses.
@@ -140,29 +150,57 @@ func opensBody(tokens []token) bool {
 	return false
 }
 
-// oneTable reports that the statement is a SELECT from one table and no more.
-func oneTable(tokens []token) bool {
+// oneTable gives the name of the table in a SELECT of rows from one table and no
+// more; else "". Groups and what stands for several rows are no such rows.
+func oneTable(tokens []token) string {
 	from := -1
 	for i, t := range tokens {
 		switch {
-		case t.is("with"), t.is("select") && i > 0, t.is("from") && from >= 0:
-			return false
+		case t.is("with"), t.is("select") && i > 0, t.is("from") && from >= 0,
+			t.is("union"), t.is("except"), t.is("intersect"), t.is("values"),
+			t.is("distinct"), t.is("group"), t.is("having"), t.is("over"):
+			return ""
 		case t.is("from"):
 			from = i
 		}
 	}
 	rest := tokens[from+1:]
 	if from < 0 || len(rest) == 0 || !rest[0].nameLike() {
-		return false
+		return ""
 	}
-	rest = rest[1:]
+	name, rest := rest[0], rest[1:]
 	if len(rest) > 0 && rest[0].is("as") {
 		rest = rest[1:]
 	}
 	if len(rest) > 0 && rest[0].nameLike() && !startsClause(rest[0]) {
-		rest = rest[1:]
+		name, rest = rest[0], rest[1:]
 	}
-	return len(rest) == 0 || startsClause(rest[0])
+	if name.kind == tokenString || len(rest) > 0 && !startsClause(rest[0]) {
+		return ""
+	}
+	return name.text
+}
+
+// orderedByID lets the id decide where the order of the statement does not. Rows
+// that are equal to it would come, and be cut by its LIMIT, as they lie in the
+// index.
+func orderedByID(tokens []token, table string) []token {
+	end, by := len(tokens), []token{{kind: tokenWord, space: "\n", text: "ORDER"}, {kind: tokenWord, space: " ", text: "BY"}}
+	depth := 0
+	for i, t := range tokens {
+		switch {
+		case t.operator("("):
+			depth++
+		case t.operator(")"):
+			depth--
+		case depth == 0 && t.is("order"):
+			by = []token{{kind: tokenOperator, text: ","}}
+		case depth == 0 && t.is("limit"):
+			end = i
+		}
+	}
+	by = append(by, token{kind: tokenWord, space: " ", text: table + ".id"})
+	return slices.Concat(tokens[:end], by, tokens[end:])
 }
 
 func startsClause(t token) bool {

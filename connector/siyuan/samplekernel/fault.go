@@ -36,7 +36,8 @@ type Faults struct {
 	mu     sync.Mutex
 	byPath map[string]*Fault
 	writes map[string]bool
-	freed  chan struct{} // closed to let hung requests go
+	synced map[string]bool // documents said to be about to change by sync
+	freed  chan struct{}   // closed to let hung requests go
 }
 
 func newFaults() *Faults {
@@ -63,6 +64,27 @@ func (f *Faults) Clear() {
 	close(f.freed)
 	f.freed = make(chan struct{})
 }
+
+// Sync makes getDoc say of documents, and of no others, that sync is about to
+// change them.
+func (f *Faults) Sync(docs ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.synced = map[string]bool{}
+	for _, id := range docs {
+		f.synced[id] = true
+	}
+}
+
+func (f *Faults) syncing(doc string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.synced[doc]
+}
+
+// IsWrite reports whether an API path changes the workspace, which is what
+// FaultNoEffect goes by.
+func (f *Faults) IsWrite(path string) bool { return f.writes[path] }
 
 func (f *Faults) release() { f.Clear() }
 

@@ -28,7 +28,7 @@ func getDoc(k *Kernel, a args) (any, error) {
 	}
 	return map[string]any{
 		"blockCount": len(text.ChildBlocks(p.doc.root)), "box": p.doc.box, "content": k.page(nodes, size), "eof": false, "id": id,
-		"isBacklinkExpand": false, "isSyncing": false, "keywords": nil, "mode": mode, "parent2ID": parent2, "parentID": parent,
+		"isBacklinkExpand": false, "isSyncing": k.faults.syncing(p.doc.id()), "keywords": nil, "mode": mode, "parent2ID": parent2, "parentID": parent,
 		"path": p.doc.path, "reqId": a["reqId"], "rootID": p.doc.id(), "scroll": false, "type": p.node.Type.String(),
 	}, nil
 }

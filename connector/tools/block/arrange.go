@@ -20,6 +20,7 @@ func deleteBlock(ctx context.Context, r *tools.Request, in catalogue.BlockID) (o
 	return catalogue.BlockDeleteOut{Success: true, ID: b.ID()}, err
 }
 
+// move proves the levels last: leaving a notebook needs more than staying in it.
 func move(ctx context.Context, r *tools.Request, in catalogue.BlockMoveIn) (out catalogue.BlockMoveOut, err error) {
 	ids := in.IDs
 	if ids == nil {
@@ -28,7 +29,7 @@ func move(ctx context.Context, r *tools.Request, in catalogue.BlockMoveIn) (out 
 	var blocks []guard.Block
 	var targets []guard.Target
 	for _, id := range ids {
-		b, err := r.Session.Block(ctx, id, contract.ReadWrite)
+		b, err := r.Session.Block(ctx, id, contract.Read)
 		if err != nil {
 			return out, err
 		}

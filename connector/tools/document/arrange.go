@@ -86,8 +86,9 @@ func remove(ctx context.Context, r *tools.Request, in catalogue.DocumentRemoveIn
 	return out, err
 }
 
+// move proves the levels last: leaving a notebook needs more than staying in it.
 func move(ctx context.Context, r *tools.Request, in catalogue.DocumentMoveIn) (out catalogue.DocumentMoveOut, err error) {
-	docs, err := docsIn(ctx, r.Session, in.FromIDs, in.FromPaths, contract.ReadWrite)
+	docs, err := docsIn(ctx, r.Session, in.FromIDs, in.FromPaths, contract.Read)
 	if err != nil {
 		return out, err
 	}
@@ -115,11 +116,11 @@ func move(ctx context.Context, r *tools.Request, in catalogue.DocumentMoveIn) (o
 
 func destination(ctx context.Context, s *guard.Session, in catalogue.DocumentMoveIn) (guard.Place, error) {
 	if in.ToID != "" {
-		return s.Place(ctx, in.ToID, contract.ReadWrite)
+		return s.Place(ctx, in.ToID, contract.Read)
 	}
-	n, err := s.Notebook(in.ToNotebook, contract.ReadWrite)
+	n, err := s.Notebook(in.ToNotebook, contract.Read)
 	if err != nil {
 		return guard.Place{}, err
 	}
-	return s.PlaceAt(ctx, n, in.ToPath, contract.ReadWrite)
+	return s.PlaceAt(ctx, n, in.ToPath, contract.Read)
 }

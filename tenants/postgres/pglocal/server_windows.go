@@ -31,3 +31,9 @@ func (*Server) PID() int { return 0 }
 
 // Stop does nothing.
 func (*Server) Stop(context.Context) error { return nil }
+
+// Check says the same as Start.
+func Check(ctx context.Context, o Options) (major int, err error) {
+	_, err = Start(ctx, o)
+	return 0, err
+}

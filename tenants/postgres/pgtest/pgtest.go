@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -179,14 +180,28 @@ func (c *cluster) create(ctx context.Context) (DB, error) {
 }
 
 // throughPooler replaces the address's host, also where it is a socket folder in
-// the query.
-func throughPooler(u url.URL, hostPort string) string {
-	u.Host = hostPort
+// the query. The pooler is host:port, or the folder of its socket on port 6432.
+func throughPooler(u url.URL, pooler string) string {
 	q := u.Query()
 	q.Del("host")
 	q.Del("port")
+	if u.Host = pooler; filepath.IsAbs(pooler) {
+		u.Host = ""
+		q.Set("host", pooler)
+		q.Set("port", "6432")
+	}
 	u.RawQuery = q.Encode()
 	return u.String()
+}
+
+// Through is an address with the host replaced by a pooler's: host:port, or the
+// folder of its socket.
+func Through(dsn, pooler string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return dsn // connecting will say so
+	}
+	return throughPooler(*u, pooler)
 }
 
 func (c *cluster) exec(ctx context.Context, sql string) error {

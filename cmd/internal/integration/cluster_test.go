@@ -1,0 +1,87 @@
+package integration
+
+import (
+	"net"
+	"slices"
+	"testing"
+
+	"siyuan-broker/broker"
+	"siyuan-broker/broker/cluster/clustertest/redistest"
+	"siyuan-broker/contract"
+	"siyuan-broker/tenants"
+	"siyuan-broker/tenants/postgres/pgtest"
+)
+
+// N09: a limit holds over all nodes.
+func TestACallLimitHoldsOverAllNodes(t *testing.T) {
+	t.Parallel()
+	db, redis := pgtest.New(t), redistest.New(t)
+	var nodes []*world
+	for _, id := range []string{"node-1", "node-2", "node-3"} {
+		nodes = append(nodes, newNode(t, db, id, func(c *broker.Config) {
+			c.RedisURL, c.PeerListen, c.CallsPerMinute = redis.URL, freeAddr(t), 60
+			if len(nodes) > 0 {
+				c.PublicURLs = []string{nodes[0].url, "http://" + c.Listen}
+			}
+		}))
+	}
+	x := nodes[0].tenant("Ada", tenants.NewID())
+	_, token := x.agentToken(tenants.NewID(), contract.Read)
+	refused, passed := 0, 0
+	for _, w := range nodes {
+		s := w.agent(token, "")
+		for range 60 { // no home is connected: what passes the limit says so
+			switch a := call(t.Context(), s, "notebook", map[string]any{"action": "list"}); a.code {
+			case contract.ConnectorOffline:
+				passed++
+			case contract.RateLimited:
+				refused++
+			default:
+				t.Fatalf("%+v", a)
+			}
+		}
+	}
+	if passed != 60 || refused != 120 {
+		t.Errorf("%d of 180 calls passed and %d were refused, want 60 and 120", passed, refused)
+	}
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// A home connected to one node serves agents at the other.
+func TestAnAgentAtAnotherNodeReachesTheHome(t *testing.T) {
+	t.Parallel()
+	db, redis := pgtest.New(t), redistest.New(t)
+	var nodes []*world
+	for _, id := range []string{"node-1", "node-2"} {
+		nodes = append(nodes, newNode(t, db, id, func(c *broker.Config) {
+			c.RedisURL, c.PeerListen = redis.URL, freeAddr(t)
+			// Tokens are issued for the first URL, whichever node gets them.
+			if len(nodes) > 0 {
+				c.PublicURLs = []string{nodes[0].url, "http://" + c.Listen}
+			}
+		}))
+	}
+	x := nodes[0].tenant("Ada", tenants.NewID())
+	x.allow()
+	home := x.home(nil)
+	_, token := x.agentToken(tenants.NewID(), contract.ReadWriteDelete)
+	far := nodes[1].agent(token, "")
+	eventually(t, "the other node finds the home", func() bool {
+		return call(t.Context(), far, "notebook", map[string]any{"action": "list"}).code == ""
+	})
+	into[map[string]any](t, far, "notebook", map[string]any{"action": "create", "name": "from afar"})
+	if got := into[notebooks](t, nodes[0].agent(token, ""), "notebook", map[string]any{"action": "list"}).names(); !slices.Equal(got, []string{"from afar"}) {
+		t.Errorf("the home's own node sees %v", got)
+	}
+	must(t, home.stop())
+	eventually(t, "the other node says that the home is away", func() bool {
+		return call(t.Context(), far, "notebook", map[string]any{"action": "list"}).code == contract.ConnectorOffline
+	})
+}
