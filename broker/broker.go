@@ -107,7 +107,8 @@ func New(cfg Config, db *Database, version string, log *slog.Logger) (*Broker, e
 
 	b.mcp, err = mcpserver.New(mcpserver.Config{
 		PublicURLs: cfg.PublicURLs, Issuer: b.Issuer(), Catalogue: catalogue, Tokens: verifier, Snapshots: b.snapshots,
-		Relay: b.cluster.relay, Limit: b.cluster.limit(cfg.CallsPerMinute), Recorder: b.recorder, Version: version, Origins: cfg.AllowedOrigins, Log: log,
+		Relay: b.cluster.relay, Limit: b.cluster.limit(cfg.CallsPerMinute), Recorder: b.recorder,
+		Keys: db, Book: book{db}, Version: version, Origins: cfg.AllowedOrigins, Log: log,
 		CallTimeout: cfg.CallTimeout, MaxBody: int64(cfg.MaxRequestBytes),
 	})
 	if err != nil {
@@ -326,7 +327,7 @@ func (b *Broker) rotateKeys(ctx context.Context) error {
 		return err
 	}
 	for _, k := range keys {
-		if b.now().Sub(k.NotBefore) < rotateEvery {
+		if k.Purpose == token.Purpose && b.now().Sub(k.NotBefore) < rotateEvery {
 			return nil
 		}
 	}

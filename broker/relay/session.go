@@ -67,8 +67,7 @@ type pinger struct {
 	timer   *time.Timer
 	n       uint64
 	waiting bool
-	sent    time.Time // of the PING that is waited for
-	checked time.Time // silence is counted from here
+	sent    time.Time // of the PING that is waited for, the first time
 }
 
 func (s *Server) newSession(l *link, rec ConnectorRecord, epoch int64, auth wire.Auth) (*session, error) {
@@ -264,25 +263,25 @@ func (n *session) nextPing() time.Duration {
 // the last one. Bytes of any kind are a sign of life: behind megabytes of
 // results a PONG may be late.
 func (n *session) tick() {
-	now := time.Now()
+	now, timeout := time.Now(), n.cfg.Timing.PingTimeout
 	n.mu.Lock()
-	if n.ping.waiting {
-		silent := n.link.silentSince(n.ping.checked)
-		n.ping.checked = now
-		n.ping.timer.Reset(n.cfg.Timing.PingTimeout)
+	again := n.ping.waiting
+	if again && now.Sub(n.ping.sent) >= timeout && n.link.silentSince(now.Add(-timeout)) {
 		n.mu.Unlock()
-		if silent {
-			n.end(errPingTimeout)
-		}
+		n.end(errPingTimeout)
 		return
 	}
-	n.ping.n++
-	n.ping.waiting, n.ping.sent, n.ping.checked = true, now, now
+	if !again {
+		n.ping.n++
+		n.ping.waiting, n.ping.sent = true, now
+	}
 	p := wire.Ping{N: n.ping.n}
-	n.ping.timer.Reset(n.cfg.Timing.PingTimeout)
+	n.ping.timer.Reset(timeout / 3) // repeated, because the other end counts our silence too
 	n.mu.Unlock()
-	for _, unused := range n.pool.reap() {
-		_ = unused.st.Close() // half-closed; the connector closes its end
+	if !again {
+		for _, unused := range n.pool.reap() {
+			_ = unused.st.Close() // half-closed; the connector closes its end
+		}
 	}
 	if err := n.send(wire.FramePing, p); err != nil {
 		n.end(err)

@@ -23,6 +23,21 @@
 // attributes of their rows is not shown while anything is hidden from the caller,
 // and index text around embeds and databases is never used.
 //
+// An updated text may not keep a reference to anything unreadable. SiYuan drops
+// the id of a reference when it stores one to a block it does not know, whether it
+// comes as Markdown or as DOM, and there is no other way to write it; so what
+// became of the reference would tell hidden from missing. Anchors are put back
+// where only their text is not shown.
+//
+// # Databases are the exception
+//
+// Hidden notebooks interfere with nothing, but for this: a database needs the
+// level in every notebook that shows it or has a block as a row in it, because its
+// rows, columns and views are one thing. As long as a hidden notebook is among
+// them, the database is for the caller what an id is that names none, to the last
+// byte and kernel call; nothing says why. Once no hidden notebook has a part in
+// it, it is there. Package proof holds this as the one accepted difference.
+//
 // The package knows nothing of MCP, tunnels, tenants or policy files: the
 // grant it is given has all restrictions in it already.
 package guard

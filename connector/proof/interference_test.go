@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"siyuan-broker/connector/tools"
@@ -237,17 +236,10 @@ func whole(t *testing.T) {
 // What one seed asks besides the corners: about this many reads and writes, split
 // over the actions, but of each action at least a few.
 const (
-	readBudget  = 1000
-	writeBudget = 600
-	leastAsked  = 14
+	readBudget  = 500
+	writeBudget = 300
+	leastAsked  = 10
 )
-
-// shards run side by side, each with worlds of its own.
-const shards = 2
-
-// take gives the next action to whichever shard is free. What is asked about an
-// action does not depend on which that is.
-func take(next *atomic.Int64) int { return int(next.Add(1)) - 1 }
 
 // bound are the actions that have a handler; the others answer unsupported and
 // prove nothing.
@@ -267,17 +259,14 @@ func bound(w *world, kinds ...catalogue.Kind) []*catalogue.Action {
 func TestHiddenNotebooksInterfereWithNoRead(t *testing.T) {
 	whole(t)
 	for seed := range seeds(t) {
-		var next atomic.Int64
-		for shard := range shards {
-			t.Run(fmt.Sprintf("seed %d shard %d", seed, shard), func(t *testing.T) {
-				t.Parallel()
-				ws := newWorlds(t, nil)
-				actions := bound(ws[0], catalogue.Read, catalogue.UI)
-				for i := take(&next); i < len(actions); i = take(&next) {
-					ws.read(t, actions[i], uint64(seed), max(leastAsked, readBudget/len(actions)))
-				}
-			})
-		}
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			ws := newWorlds(t, nil)
+			actions := bound(ws[0], catalogue.Read, catalogue.UI)
+			for _, a := range actions {
+				ws.read(t, a, uint64(seed), max(leastAsked, readBudget/len(actions)))
+			}
+		})
 	}
 }
 
@@ -307,17 +296,14 @@ func (ws worlds) read(t *testing.T, a *catalogue.Action, seed uint64, budget int
 func TestHiddenNotebooksInterfereWithNoWrite(t *testing.T) {
 	whole(t)
 	for seed := range seeds(t) {
-		var next atomic.Int64
-		for shard := range shards {
-			t.Run(fmt.Sprintf("seed %d shard %d", seed, shard), func(t *testing.T) {
-				t.Parallel()
-				ws := newWorlds(t, nil)
-				actions := bound(ws[0], catalogue.Write, catalogue.Delete)
-				for i := take(&next); i < len(actions); i = take(&next) {
-					ws = ws.write(t, actions[i], uint64(seed), max(leastAsked, writeBudget/len(actions)))
-				}
-			})
-		}
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			ws := newWorlds(t, nil)
+			actions := bound(ws[0], catalogue.Write, catalogue.Delete)
+			for _, a := range actions {
+				ws = ws.write(t, a, uint64(seed), max(leastAsked, writeBudget/len(actions)))
+			}
+		})
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"siyuan-broker/contract"
@@ -22,23 +21,15 @@ var levels = []contract.Level{contract.None, contract.Read, contract.ReadWrite, 
 // which of them name what is moved.
 func TestEveryActionNeedsExactlyItsLevel(t *testing.T) {
 	whole(t)
-	var next atomic.Int64
-	for shard := range shards {
-		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {
-			t.Parallel()
-			m := newMatrix(t)
-			actions := bound(m.home, catalogue.Read, catalogue.Write, catalogue.Delete, catalogue.UI)
-			for i := take(&next); i < len(actions); i = take(&next) {
-				a := actions[i]
-				if a.Scope == catalogue.ScopeWorkspace {
-					m.workspace(t, a)
-				} else {
-					m.notebooks(t, a)
-				}
-			}
-			m.unchanged(t)
-		})
+	m := newMatrix(t)
+	for _, a := range bound(m.home, catalogue.Read, catalogue.Write, catalogue.Delete, catalogue.UI) {
+		if a.Scope == catalogue.ScopeWorkspace {
+			m.workspace(t, a)
+		} else {
+			m.notebooks(t, a)
+		}
 	}
+	m.unchanged(t)
 }
 
 // matrix is a home with two notebooks that hold the same notes under different

@@ -74,11 +74,11 @@ func newLive(t *testing.T) *live {
 	return l
 }
 
-// settle waits until the kernel has indexed nothing in the background for half
-// a second: while it does, rows of a new notebook come and go.
+// settle waits until the kernel has indexed nothing in the background for a
+// third of a second: while it does, rows of a new notebook come and go.
 func settle(ctx context.Context, t *testing.T, r *Reader) {
 	t.Helper()
-	const polls = 5
+	const polls = 3
 	quiet := 0
 	eventually(ctx, t, "the kernel's index is at rest", func() bool {
 		var conf struct {

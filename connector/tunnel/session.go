@@ -184,7 +184,7 @@ func (s *session) events() {
 	gap := time.NewTimer(0) // until the next status may be sent
 	defer gap.Stop()
 	changed, pending := s.client.cfg.Status.Changed, false
-	var checked time.Time // silence is counted from here
+	var since time.Time // of the PING that is waited for, the first time; zero: none is
 	for {
 		var due <-chan time.Time
 		if pending {
@@ -202,20 +202,20 @@ func (s *session) events() {
 			gap.Reset(t.StatusGap)
 			s.orDrop(s.sendStatus())
 		case <-s.ponged:
-			checked = time.Time{}
+			since = time.Time{}
 			ping.Reset(jittered(interval))
 		case <-ping.C:
 			now := time.Now()
-			waiting := !checked.IsZero()
-			if waiting && s.link.silentSince(checked) {
+			again := !since.IsZero()
+			if again && now.Sub(since) >= timeout && s.link.silentSince(now.Add(-timeout)) {
 				s.stop(errPingTimeout)
 				return
 			}
-			checked = now
-			ping.Reset(timeout)
-			if !waiting {
-				s.orDrop(s.ping(now))
+			if !again {
+				since = now
 			}
+			ping.Reset(timeout / 3) // repeated, because the other end counts our silence too
+			s.orDrop(s.ping(now, again))
 		}
 	}
 }
@@ -232,11 +232,14 @@ func (s *session) orDrop(err error) {
 // jittered is drawn so that many connectors do not fall into step.
 func jittered(d time.Duration) time.Duration { return d - time.Duration(rand.Int64N(int64(d/4)+1)) }
 
-func (s *session) ping(now time.Time) error {
+// ping sends a PING, or the last one again.
+func (s *session) ping(now time.Time, again bool) error {
 	s.pingMu.Lock()
-	s.pinged++
+	if !again {
+		s.pinged++
+		s.sent = now
+	}
 	n := s.pinged
-	s.sent = now
 	s.pingMu.Unlock()
 	return s.send(wire.FramePing, wire.Ping{N: n}, nil)
 }

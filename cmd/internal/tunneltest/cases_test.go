@@ -87,7 +87,7 @@ func TestT02T06BothEndsNoticeADeadLinkAndComeBackWhenItHeals(t *testing.T) {
 			var waits waitLog
 			hm := startHome(t, n.dial, n.tls, key, b, func(c *tunnel.Config) {
 				scaledHome(c)
-				c.Timing.Dial = 300 * time.Millisecond
+				c.Timing.Dial = time.Second
 				c.Clock = &waits
 			})
 			n.await(relay.SessionUp)

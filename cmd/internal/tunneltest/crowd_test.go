@@ -31,7 +31,7 @@ func (c *crowd) NextEpoch(_ context.Context, _, connector string) (int64, error)
 
 func TestT14BadMobileNetworksBreedNoZombies(t *testing.T) {
 	t.Parallel()
-	homes, rounds := 100, 12
+	homes, rounds := 40, 12
 	if soak {
 		homes, rounds = 200, 200
 	}

@@ -364,7 +364,7 @@ func failed(res contract.Result, codes ...contract.Code) bool {
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	limit := time.After(patience)
-	tick := time.NewTicker(2 * time.Millisecond)
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {

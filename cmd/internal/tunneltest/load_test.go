@@ -133,7 +133,9 @@ func TestAMomentsFreezeMayCostACallButNeverItsSession(t *testing.T) {
 	t.Parallel()
 	pub, key := keys(t)
 	n, p := behindProxy(t, newDirectory(pub), "tls", nil)
-	startHome(t, n.dial, n.tls, key, tunnel.HandlerFunc(func(_ context.Context, c contract.Call, progress func(contract.Progress)) contract.Result {
+	warm := newBlocking()
+	startHome(t, n.dial, n.tls, key, tunnel.HandlerFunc(func(ctx context.Context, c contract.Call, progress func(contract.Progress)) contract.Result {
+		warm.Handle(ctx, c, progress)
 		if c.Tool == "chatty" { // together more than sockets hold
 			for range 4 {
 				progress(contract.Progress{Message: strings.Repeat("x", 200<<10)})
@@ -144,8 +146,12 @@ func TestAMomentsFreezeMayCostACallButNeverItsSession(t *testing.T) {
 	n.await(relay.SessionUp)
 	var streams sync.WaitGroup // a stream for each, opened before
 	for range 64 {
-		streams.Go(func() { n.call(t.Context(), contract.Call{}, true) })
+		streams.Go(func() { n.call(t.Context(), contract.Call{Tool: "slow"}, true) })
 	}
+	for range 64 {
+		receive(t, "a call at home", warm.entered)
+	}
+	close(warm.release)
 	streams.Wait()
 	freeze := sync.OnceFunc(func() {
 		p.SetOpen(faultproxy.Rules{Up: faultproxy.Rule{Effect: faultproxy.Hold}})

@@ -81,7 +81,7 @@ func TestWithoutRawTLSTheConnectorFallsBackToWebSocketAndRemembersIt(t *testing.
 	defer dead.Close()
 	pub, key := keys(t)
 	n := startNode(t, newDirectory(pub), nodeOptions{transport: "tls", address: dead.Addr().String()})
-	short := func(c *tunnel.Config) { c.Timing.Dial = 200 * time.Millisecond }
+	short := func(c *tunnel.Config) { c.Timing.Dial = time.Second }
 	hm := startHome(t, n.url, n.tls, key, echo, short)
 	n.await(relay.SessionUp)
 	eventually(t, "connected by WebSocket", func() bool { return hm.client.State().Transport == "wss" })
