@@ -73,7 +73,7 @@ func (r *Relay) Call(ctx context.Context, tenant, instance string, call contract
 func (r *Relay) attempt(ctx context.Context, tenant, instance string, call contract.Call, idempotent bool, progress func(contract.Progress)) (res contract.Result, again bool) {
 	here := func() (contract.Result, bool) {
 		res := r.Local.Call(ctx, tenant, instance, call, idempotent, progress)
-		return res, moved(res, idempotent)
+		return res, moved(res)
 	}
 	if r.Local.Has(tenant, instance) {
 		return here()
@@ -91,7 +91,7 @@ func (r *Relay) attempt(ctx context.Context, tenant, instance string, call contr
 	res, err = r.Peers.Call(ctx, route, call, idempotent, progress)
 	switch {
 	case err == nil:
-		return res, moved(res, idempotent)
+		return res, moved(res)
 	case errors.Is(err, ErrElsewhere):
 		return r.stale(ctx, route), true
 	case errors.Is(err, ErrUnreachable):
@@ -100,10 +100,12 @@ func (r *Relay) attempt(ctx context.Context, tenant, instance string, call contr
 	return r.failed(ctx, err, false, idempotent), idempotent
 }
 
-// moved reports whether a read failed because its tunnel went away, in which
-// case it may be open on another node by now.
-func moved(res contract.Result, idempotent bool) bool {
-	if res.Err == nil || !idempotent {
+// moved reports whether a call failed because its tunnel went away before the
+// call was sent, or was a read: it may be open on another node by now. A hub
+// answers a write so only while nothing of it was sent, and a home cannot answer
+// so at all.
+func moved(res contract.Result) bool {
+	if res.Err == nil {
 		return false
 	}
 	code := contract.CodeOf(res.Err)

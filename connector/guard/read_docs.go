@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"strings"
 
 	"siyuan-broker/contract"
 )
@@ -23,7 +22,7 @@ func (s *Session) DocsIn(ctx context.Context, p Place) ([]Node, error) {
 	nodes := make([]Node, 0, len(files))
 	for _, f := range files {
 		if f.ID != p.Notebook.info.ID { // a notebook's root document is the notebook
-			nodes = append(nodes, Node{ID: string(f.ID), Name: strings.TrimSuffix(f.Name, ".sy"), Icon: f.Icon, Path: f.Path, ChildCount: f.SubFileCount, Cut: f.SubFileCount > 0})
+			nodes = append(nodes, Node{ID: string(f.ID), Name: f.Name, Icon: f.Icon, Path: f.Path, ChildCount: f.SubFileCount, Cut: f.SubFileCount > 0})
 		}
 	}
 	return nodes, nil

@@ -120,18 +120,36 @@ func (tx *Tx) RemoveNotebook(ctx context.Context, n Notebook) error {
 	if err := firstErr(tx.coversTree(n), tx.s.use(n, contract.ReadWriteDelete)); err != nil {
 		return err
 	}
-	err := tx.step(ctx, Step{Op: "notebook.remove", ID: n.ID()}, func(w *siyuan.Writer) error {
-		return w.RemoveNotebook(ctx, n.info.ID)
-	})
-	if err != nil && !answered(err) {
-		return err
+	for range removals {
+		err := tx.step(ctx, Step{Op: "notebook.remove", ID: n.ID()}, func(w *siyuan.Writer) error {
+			return w.RemoveNotebook(ctx, n.info.ID)
+		})
+		if err != nil && !answered(err) {
+			return err
+		}
+		gone, err := tx.settled(ctx, n.info.ID, func(now *siyuan.Notebook) bool { return now == nil })
+		if err != nil {
+			return err
+		}
+		if !gone {
+			break
+		}
+		if err := tx.s.g.opt.Sleep(ctx, returnsWithin); err != nil {
+			return err
+		}
+		if now, err := tx.notebookNow(ctx, n.info.ID); err != nil || now == nil {
+			return err
+		}
 	}
-	gone, err := tx.settled(ctx, n.info.ID, func(now *siyuan.Notebook) bool { return now == nil })
-	if err == nil && !gone {
-		err = notPersisted("SiYuan reported notebook %s as removed, but it is still there.", n.ID())
-	}
-	return err
+	return notPersisted("SiYuan reported notebook %s as removed, but it is still there.", n.ID())
 }
+
+// SiYuan's background indexing can write a notebook's settings after the
+// notebook was removed, which brings it back empty, closed and without a name.
+const (
+	removals      = 2
+	returnsWithin = time.Second
+)
 
 // RenameNotebook changes the name of an open notebook.
 func (tx *Tx) RenameNotebook(ctx context.Context, n Notebook, name string) error {

@@ -2,6 +2,10 @@ package guard_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,6 +47,74 @@ func TestOpeningWaitsForWhatSiYuanDoesInTheBackground(t *testing.T) {
 	if err != nil || n.Closed() || waits != 3 {
 		t.Errorf("closed %t after %d waits (%v), want open after three", n.Closed(), waits, err)
 	}
+}
+
+// TestANotebookThatComesBackIsRemovedAgain: SiYuan's background indexing can
+// write the settings of a notebook that was just removed.
+func TestANotebookThatComesBackIsRemovedAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		returns, removals int
+		want              contract.Code
+	}{"never": {0, 1, ""}, "once": {1, 2, ""}, "every time": {9, 2, contract.WriteNotPersisted}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := guardtest.New(t)
+			k := &haunted{next: h.Kernel.Handler()}
+			srv := httptest.NewServer(k)
+			t.Cleanup(srv.Close)
+			client, err := siyuan.New(siyuan.Config{BaseURL: srv.URL, Token: siyuan.NewToken(h.Kernel.Token())})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(client.Close)
+			returned := 0
+			g := guard.New(client.Reader(), client.Writer(), guard.Options{Sleep: func(_ context.Context, d time.Duration) error {
+				if d >= time.Second && returned < c.returns {
+					returned++
+					k.ghost.Store(true)
+				}
+				return nil
+			}})
+			w, err := g.Workspace(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := g.Session(w, guardtest.Grant(map[string]contract.Level{guardtest.Diary: contract.ReadWriteDelete}))
+			n, err := s.Notebook(guardtest.Diary, contract.ReadWriteDelete)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = s.Write(context.Background(), intent(n), func(ctx context.Context, tx *guard.Tx) error { return tx.RemoveNotebook(ctx, n) })
+			if got := contract.CodeOf(err); got != c.want || k.removals.Load() != int64(c.removals) {
+				t.Errorf("ended with %q after %d removals, want %q after %d", got, k.removals.Load(), c.want, c.removals)
+			}
+		})
+	}
+}
+
+// haunted is a kernel that lists the diary again while ghost is set; removing
+// it clears that.
+type haunted struct {
+	next     http.Handler
+	ghost    atomic.Bool
+	removals atomic.Int64
+}
+
+func (k *haunted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/api/notebook/removeNotebook":
+		k.removals.Add(1)
+		k.ghost.Store(false)
+	case "/api/notebook/lsNotebooks":
+		if k.ghost.Load() {
+			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			_, _ = fmt.Fprintf(w, `{"code":0,"msg":"","data":{"boxDocEnabled":true,"notebooks":[{"id":%q,"name":"Untitled","icon":"","sort":0,"sortMode":15,"closed":true,`+
+				`"subFileCount":0,"newFlashcardCount":0,"dueFlashcardCount":0,"flashcardCount":0,"encrypted":false,"unlocked":false}]}}`, guardtest.Diary)
+			return
+		}
+	}
+	k.next.ServeHTTP(w, r)
 }
 
 // TestAWriteStaysInsideItsIntent: what is not locked is not written.
