@@ -7,19 +7,31 @@ UP_FLAGS ?=
 # that the build cache serves all of them.
 RELEASE = CGO_ENABLED=0 GOFLAGS=-trimpath
 
-.PHONY: up test build cross lint test-siyuan bench payload soak
+.PHONY: up test race build cross lint test-siyuan bench payload soak
 
 ## up: start everything on this machine (UP_FLAGS="--url http://127.0.0.1:6806 --allow rw")
 up:
 	@.ci/deps up
 	$(GO) run ./cmd/siyuan-broker up $(UP_FLAGS)
 
+# Packages whose tests live in SQLite, which the race detector slows twenty-fold,
+# run without it here and with it in `make race`. Tests that judge how long a
+# broken link takes run by themselves.
+SLOW_UNDER_RACE = connector/guard connector/proof connector/tools connector/siyuan/samplekernel
+ALONE = cmd/internal/tunneltest
+pick = $(shell $(GO) list ./... | grep $(1) -E '^siyuan-broker/($(shell echo $(2) | tr ' ' '|'))(/|$$)')
+
 ## test: everything CI runs
 test:
 	@.ci/deps test
 	$(MAKE) --no-print-directory lint
-	$(GO) test -race -timeout 15m ./...
-	$(GO) test -timeout 10m ./connector/proof
+	$(GO) test -race -timeout 15m $(call pick,-v,$(SLOW_UNDER_RACE) $(ALONE))
+	$(GO) test -race -timeout 10m -p 1 $(call pick,,$(ALONE))
+	$(GO) test -timeout 15m $(call pick,,$(SLOW_UNDER_RACE))
+
+## race: the race detector on what make test runs without it; takes half an hour
+race:
+	$(GO) test -race -timeout 60m -p 1 $(call pick,,$(SLOW_UNDER_RACE))
 
 lint:
 	@fmt=$$(gofmt -l .); if [ -n "$$fmt" ]; then echo "gofmt would change:"; echo "$$fmt"; exit 1; fi

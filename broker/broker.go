@@ -99,7 +99,8 @@ func New(cfg Config, db *Database, version string, log *slog.Logger) (*Broker, e
 	master, _ := cfg.masterKey() // several nodes have one: checked by Validate
 	b.cluster, err = newEnsemble(ensembleOptions{
 		Node: cfg.NodeID, RedisURL: cfg.RedisURL, PeerListen: cfg.PeerListen, PeerPublic: cfg.PeerPublic,
-		MasterKey: master, MaxResult: cfg.MaxResultBytes, Hub: b.tunnel.Hub(), Log: log,
+		MasterKey: master, MaxResult: cfg.MaxResultBytes, MaxRequest: cfg.MaxRequestBytes, Hub: b.tunnel.Hub(), Log: log,
+		Take: b.take, Ended: b.sessionEnded,
 	})
 	if err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func New(cfg Config, db *Database, version string, log *slog.Logger) (*Broker, e
 	b.mcp, err = mcpserver.New(mcpserver.Config{
 		PublicURLs: cfg.PublicURLs, Issuer: b.Issuer(), Catalogue: catalogue, Tokens: verifier, Snapshots: b.snapshots,
 		Relay: b.cluster.relay, Limit: b.cluster.limit(cfg.CallsPerMinute), Recorder: b.recorder,
-		Keys: db, Book: book{db}, Version: version, Origins: cfg.AllowedOrigins, Log: log,
+		Keys: db, Ended: endedSessions{db, b.cluster.net, log}, Peers: b.cluster.peers(), Book: book{db}, Version: version, Origins: cfg.AllowedOrigins, Log: log,
 		CallTimeout: cfg.CallTimeout, MaxBody: int64(cfg.MaxRequestBytes),
 	})
 	if err != nil {

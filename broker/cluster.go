@@ -24,6 +24,7 @@ type ensemble struct {
 	hub    *relay.Hub
 	node   cluster.Node
 	listen string
+	ended  func(cluster.Event)
 	server *peer.Server // nil on a single node
 	client *peer.Client // nil on a single node
 	stops  []func()
@@ -36,12 +37,17 @@ type ensembleOptions struct {
 	PeerPublic string // how the others reach PeerListen; empty: as it is
 	MasterKey  []byte
 	MaxResult  int
+	MaxRequest int // bytes of what an agent sends
 	Hub        *relay.Hub
 	Log        *slog.Logger
+
+	// Called between start and stop.
+	Take  func(ctx context.Context, tenant, subject string, body []byte) bool // what another node offers
+	Ended func(cluster.Event)                                                 // a session ended on some node; nil: nobody cares
 }
 
 func newEnsemble(o ensembleOptions) (*ensemble, error) {
-	e := &ensemble{hub: o.Hub, listen: o.PeerListen, node: cluster.Node{ID: o.Node, Address: o.PeerPublic}}
+	e := &ensemble{hub: o.Hub, listen: o.PeerListen, ended: o.Ended, node: cluster.Node{ID: o.Node, Address: o.PeerPublic}}
 	if e.node.Address == "" {
 		e.node.Address = o.PeerListen
 	}
@@ -63,7 +69,8 @@ func newEnsemble(o ensembleOptions) (*ensemble, error) {
 		return nil, err
 	}
 	options := peer.Options{Node: o.Node, Identity: identity, Log: o.Log.With("part", "peer"), Limits: peer.DefaultLimits()}
-	options.Limits.Body = o.MaxResult
+	options.Limits.Body = max(o.MaxResult, o.MaxRequest)
+	options.Take = o.Take
 	if e.server, err = peer.NewServer(tunnels{o.Hub}, options); err != nil {
 		return nil, err
 	}
@@ -112,6 +119,9 @@ func (e *ensemble) start(ctx context.Context) (serve func() error, err error) {
 			e.hub.Fence(ev.Tenant, ev.Subject, ev.Epoch)
 		}
 	}, cluster.RouteChanged))
+	if e.ended != nil {
+		e.stops = append(e.stops, e.net.Subscribe(e.ended, cluster.SessionEnded))
+	}
 	e.net.Start(ctx)
 	return serve, nil
 }

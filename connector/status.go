@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"siyuan-broker/contract"
@@ -16,7 +17,8 @@ import (
 const (
 	statusFile  = "status.json"
 	statusEvery = 5 * time.Second
-	statusStale = 30 * time.Second // no running connector is silent that long
+	statusLook  = 500 * time.Millisecond // a change is written by then
+	statusStale = 30 * time.Second       // no running connector is silent that long
 )
 
 // Report is what a running connector leaves in its data folder for `status`
@@ -70,14 +72,22 @@ func (c *Connector) report() Report {
 	return r
 }
 
-// keepReporting writes the report until ctx ends, then removes it.
+// keepReporting writes the report, at once when it says something new, until ctx
+// ends, and then removes it.
 func (c *Connector) keepReporting(ctx context.Context) {
 	name := filepath.Join(c.cfg.Data, statusFile)
-	tick := time.NewTicker(statusEvery)
+	tick := time.NewTicker(statusLook)
 	defer tick.Stop()
+	var last Report
 	for {
-		if err := replaceFile(name, c.report()); err != nil {
-			c.log.Warn("status file not written", "error", err)
+		now := c.report()
+		news := now
+		news.At, news.RTT = last.At, last.RTT // which change all the time
+		if now.At.Sub(last.At) >= statusEvery || !reflect.DeepEqual(news, last) {
+			if err := replaceFile(name, now); err != nil {
+				c.log.Warn("status file not written", "error", err)
+			}
+			last = now
 		}
 		select {
 		case <-ctx.Done():

@@ -59,6 +59,14 @@ type Store interface {
 	// oldest first, at most limit; from 0 it gives all that still matter.
 	Revocations(ctx context.Context, after int64, limit int) ([]Revocation, error)
 
+	// EndSession notes that an agent's session is over; Seq is set by the store.
+	// A session may be ended again. ErrNotFound when there is no such tenant.
+	EndSession(ctx context.Context, e EndedSession) error
+	// EndedSessions lists the installation's ended sessions after a sequence
+	// number, in the order of their ends, at most limit; from 0 it gives all whose
+	// ids have not expired.
+	EndedSessions(ctx context.Context, after int64, limit int) ([]EndedSession, error)
+
 	// SigningKeys returns every key with its private part opened; ErrSealed.
 	SigningKeys(ctx context.Context) ([]SigningKey, error)
 	// PutSigningKey stores a new key sealed; ErrConflict when the kid exists.

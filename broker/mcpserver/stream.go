@@ -23,12 +23,18 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, serve http.
 	sw.mu.Unlock()
 	// A client that reads nothing would hold a write, and with it a request that
 	// was cut.
-	unhook := context.AfterFunc(r.Context(), func() { _ = sw.rc.SetWriteDeadline(time.Now().Add(cutTimeout)) })
+	hooked := make(chan struct{})
+	unhook := context.AfterFunc(r.Context(), func() {
+		defer close(hooked)
+		_ = sw.rc.SetWriteDeadline(time.Now().Add(cutTimeout))
+	})
 	defer func() {
 		sw.end()
-		if unhook() { // not cut: the connection may serve other requests
-			_ = sw.rc.SetWriteDeadline(time.Time{})
+		if !unhook() { // cut; the router reuses its writer once we return
+			<-hooked
+			return
 		}
+		_ = sw.rc.SetWriteDeadline(time.Time{}) // the connection may serve other requests
 	}()
 	serve.ServeHTTP(sw, r)
 }

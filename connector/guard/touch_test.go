@@ -13,7 +13,7 @@ func TestACallIsRecordedWithTheNotebookItNames(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := guardtest.New(t).Writer(t)
-	if _, _, err := s.Search(ctx, guard.Query{Text: "Nightfall"}); err != nil { // found by a hidden title, read, and dropped
+	if _, _, err := s.Search(ctx, guard.Query{Text: "goals Nightfall"}); err != nil { // Alpha is found by a hidden title, read, and dropped
 		t.Fatal(err)
 	}
 	if got := s.Touched(); got != "" {

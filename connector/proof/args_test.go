@@ -68,7 +68,35 @@ func (g *generator) corners(a *tools.Action, most int) []json.RawMessage {
 		}
 	}
 	g.r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	return append(alone, list[:min(len(list), most)]...)
+	return slices.Concat(g.textCorners(a), alone, list[:min(len(list), most)])
+}
+
+// textCorners are texts that make trouble in some places only: words of which a
+// document has one and a hidden title in it the other, and references that the
+// stored text of a block has already: first, before other writes take them away.
+func (g *generator) textCorners(a *tools.Action) (list []json.RawMessage) {
+	add := func(args map[string]any) {
+		if args = g.minimal(a, args); args != nil {
+			list = append(list, encode(args))
+		}
+	}
+	for _, p := range a.Params {
+		switch p.Name {
+		case "query":
+			for _, words := range []string{"lantern daybreak", "harbour nightfall"} {
+				add(map[string]any{p.Name: words})
+			}
+		case "data":
+			for _, text := range []string{"See " + ref(g.n, "secret", "'Operation Nightfall'"), "See " + ref(g.n, "secretP", `"my words"`), "bare " + ref(g.n, "secretP", "")} {
+				for _, id := range []string{"linksP", "linksT"} {
+					for _, at := range []string{"id", "parentID", "previousID"} {
+						add(map[string]any{p.Name: text, "dataType": "markdown", at: g.n.id(id)})
+					}
+				}
+			}
+		}
+	}
+	return list
 }
 
 // minimal adds to some arguments no more than the contract demands; nil if

@@ -13,6 +13,9 @@
 // and log lines must be byte-equal. Writes are asked too, and must leave the
 // hidden files alone.
 //
+// One difference is meant to be, about databases; see acceptedDifferences. A test
+// demands that it is still there.
+//
 // Normalised are only the durations and, because a real kernel shuffles them on
 // every call, the order of attributes. The number of kernel calls, which goes to
 // the broker with every result, is compared where a call names its targets:

@@ -18,13 +18,14 @@ begin
         signing_keys, installation_settings to %I', service);
     execute format('grant select, insert, update on tenants to %I', service);
     execute format('grant select on calls to %I', service);
-    execute format('grant select, insert on audit, revocations to %I', service);
-    execute format('grant usage on sequence revocations_seq to %I', service);
+    execute format('grant select, insert on audit, revocations, ended_sessions to %I', service);
+    execute format('grant usage on sequence revocations_seq, ended_sessions_seq to %I', service);
     execute format('grant execute on function
         current_tenant(), current_person(), tenant_directory(uuid, integer), raise_policy_version(uuid),
         policy_row_changed(), policy_tenant_changed(), policy_version_raised(), keep_an_owner(), number_revocation(),
         make_call_partitions(date, integer), drop_call_partitions(date),
-        revocation_feed(bigint, integer), purge_revocations() to %I', service);
+        revocation_feed(bigint, integer), purge_revocations(),
+        number_ended_session(), ended_session_feed(bigint, integer), purge_ended_sessions() to %I', service);
 
     execute format('grant insert on calls to %I', recorder);
 end $$;

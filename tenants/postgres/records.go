@@ -119,8 +119,9 @@ func (s *Store) Revocations(ctx context.Context, after int64, limit int) ([]tena
 const daysAhead = 7
 
 // Maintain makes the partitions for the days around now, drops those of calls
-// older than keepDays, and forgets expired revocations. Run it at start, before
-// the first call is recorded, and every few hours.
+// older than keepDays, and forgets revocations and ended sessions that have
+// expired. Run it at start, before the first call is recorded, and every few
+// hours.
 func (s *Store) Maintain(ctx context.Context, now time.Time, keepDays int) error {
 	day := now.UTC().Truncate(24 * time.Hour)
 	if _, err := s.service.Exec(ctx, `select make_call_partitions($1::date, $2)`, dateOf(day.AddDate(0, 0, -1)), daysAhead+2); err != nil {
@@ -134,6 +135,9 @@ func (s *Store) Maintain(ctx context.Context, now time.Time, keepDays int) error
 	}
 	if _, err := s.service.Exec(ctx, `select purge_revocations()`); err != nil {
 		return failure(err, "purge revocations")
+	}
+	if _, err := s.service.Exec(ctx, `select purge_ended_sessions()`); err != nil {
+		return failure(err, "purge ended sessions")
 	}
 	return nil
 }

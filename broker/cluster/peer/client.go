@@ -74,7 +74,33 @@ func (c *Client) Call(ctx context.Context, to cluster.Route, call contract.Call,
 	if call.Grant == nil { // the other node would take us for broken
 		return contract.Result{}, fmt.Errorf("%w: call without grant", cluster.ErrUnreachable)
 	}
-	n, err := c.neighbour(to.Node, to.Address)
+	h := callHeader{Tenant: to.Tenant, Instance: to.Instance, Idempotent: idempotent}
+	var args []byte
+	h.Call, args = wire.CallOf(0, call)
+	return c.send(ctx, to.Node, to.Address, h, args, progress)
+}
+
+// Offer asks a node whether it takes something, such as an answer that one of
+// its calls waits for. Errors are ErrUnreachable where it was not asked, and
+// ErrBroken where it may have taken it.
+func (c *Client) Offer(ctx context.Context, to cluster.Node, tenant, subject string, body []byte) (taken bool, err error) {
+	h := callHeader{Tenant: tenant, Subject: subject,
+		Call: wire.Call{Server: offerServer, Method: offerMethod, Grant: &contract.Grant{}}} // no CALL goes without a grant; this one allows nothing
+	res, err := c.send(ctx, to.ID, to.Address, h, body, nil)
+	switch {
+	case errors.Is(err, cluster.ErrElsewhere):
+		return false, nil
+	case err != nil:
+		return false, err
+	case res.Err != nil:
+		return false, unreachable(to.ID, res.Err) // too many calls wait, or the body is too large
+	}
+	return true, nil
+}
+
+// send has a node run a call; the id in the header is set here.
+func (c *Client) send(ctx context.Context, node, address string, h callHeader, args []byte, progress func(contract.Progress)) (contract.Result, error) {
+	n, err := c.neighbour(node, address)
 	if err != nil {
 		return contract.Result{}, err
 	}
@@ -87,16 +113,14 @@ func (c *Client) Call(ctx context.Context, to cluster.Route, call contract.Call,
 	case n.calls <- struct{}{}:
 		defer func() { <-n.calls }()
 	case <-ctx.Done():
-		return contract.Result{}, unreachable(to.Node, ctx.Err())
+		return contract.Result{}, unreachable(node, ctx.Err())
 	}
 	s, err := n.stream(ctx)
 	if err != nil {
-		return contract.Result{}, unreachable(to.Node, err)
+		return contract.Result{}, unreachable(node, err)
 	}
 	s.last++
-	h := callHeader{Tenant: to.Tenant, Instance: to.Instance, Idempotent: idempotent}
-	var args []byte
-	h.Call, args = wire.CallOf(s.last, call)
+	h.ID = s.last
 	return n.exchange(ctx, s, h, args, progress)
 }
 

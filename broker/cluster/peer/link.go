@@ -31,12 +31,25 @@ type welcome struct {
 	Node    string `json:"node"`
 }
 
-// callHeader is the header of a CALL between nodes.
+// callHeader is the header of a CALL between nodes. A call is for an instance,
+// unless it is an offer: that has a subject instead.
 type callHeader struct {
 	Tenant     string `json:"tenant"`
 	Instance   string `json:"instance"`
+	Subject    string `json:"subject,omitempty"`
 	Idempotent bool   `json:"idempotent,omitempty"`
 	wire.Call
+}
+
+// The names of an offer. Nodes that do not know it find no instance and answer
+// frameElsewhere, which is a no.
+const (
+	offerServer = "broker"
+	offerMethod = "offer"
+)
+
+func (h *callHeader) offer() bool {
+	return h.Instance == "" && h.Server == offerServer && h.Method == offerMethod
 }
 
 // elsewhere is the header of frameElsewhere.

@@ -28,6 +28,9 @@ type Options struct {
 	Limits   Limits
 	Dial     func(ctx context.Context, address string) (net.Conn, error) // of a Client
 	Now      func() time.Time
+	// Take is asked by a Server what another node offers, see Client.Offer; nil
+	// takes nothing. It answers within ctx.
+	Take func(ctx context.Context, tenant, subject string, body []byte) bool
 }
 
 func (o *Options) complete() error {
@@ -52,7 +55,8 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Server answers the other nodes' calls from this node's tunnels.
+// Server answers the other nodes' calls from this node's tunnels, and their
+// offers.
 type Server struct {
 	o      Options
 	local  cluster.Local
@@ -243,7 +247,11 @@ func (s *Server) start(st *yamux.Stream, w *wire.Writer, h callHeader, args []by
 		if !stopping {
 			defer s.calls.Done()
 		}
-		if stopping || !s.local.Has(h.Tenant, h.Instance) {
+		switch {
+		case !stopping && h.offer() && s.o.Take != nil && s.o.Take(ctx, h.Tenant, h.Subject, args):
+			s.write(st, w, wire.FrameResult, wire.Result{ID: h.ID}, nil)
+			return
+		case stopping || h.offer() || !s.local.Has(h.Tenant, h.Instance):
 			s.write(st, w, frameElsewhere, elsewhere{h.ID}, nil)
 			return
 		}

@@ -29,7 +29,7 @@ type node struct {
 }
 
 // startNode starts a broker that agents know by the given URL, its own if empty.
-func startNode(t *testing.T, db pgtest.DB, id, publicURL string) *node {
+func startNode(t *testing.T, db pgtest.DB, id, publicURL string, change ...func(*broker.Config)) *node {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -45,6 +45,9 @@ func startNode(t *testing.T, db pgtest.DB, id, publicURL string) *node {
 		MasterKey: base64.StdEncoding.EncodeToString(make([]byte, 32)), Data: t.TempDir(), NodeID: id,
 		LogLevel: "debug", LogFormat: "text", CallTimeout: 20 * time.Second, ShutdownTimeout: 5 * time.Second,
 		MaxRequestBytes: 4 << 20, MaxResultBytes: 8 << 20,
+	}
+	for _, fn := range change {
+		fn(&c)
 	}
 	must(t, c.Validate())
 	n.db, err = broker.OpenDatabase(t.Context(), &c, log)
@@ -142,18 +145,25 @@ func TestAnAgentGoesOnAfterTheBrokerIsReplaced(t *testing.T) {
 		t.Error("the restored session was not told of the change within two seconds")
 	}
 	// An ended session is ended.
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, second.url+"/mcp", nil)
-	must(t, err)
-	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Mcp-Session-Id", id)
-	resp, err = http.DefaultTransport.RoundTrip(req)
-	must(t, err)
-	must(t, resp.Body.Close())
-	if resp.StatusCode != http.StatusNoContent {
-		t.Errorf("DELETE: %d", resp.StatusCode)
-	}
+	second.endSession(token, id)
 	if resp, _ := second.post(token, inSession(id), listCall); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("after DELETE: %d", resp.StatusCode)
+	}
+}
+
+// endSession ends a session as its client does.
+func (w *world) endSession(token, id string) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodDelete, w.url+"/mcp", nil)
+	must(w.t, err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Mcp-Session-Id", id)
+	transport := &http.Transport{DisableKeepAlives: true}
+	resp, err := transport.RoundTrip(req)
+	must(w.t, err)
+	must(w.t, resp.Body.Close())
+	if resp.StatusCode != http.StatusNoContent {
+		w.t.Errorf("DELETE: %d", resp.StatusCode)
 	}
 }
 
