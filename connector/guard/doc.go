@@ -17,11 +17,11 @@
 // whether the block is hidden, in a closed notebook or gone. A static anchor
 // ((id "text")) stays, because its author wrote it. A dynamic anchor
 // ((id 'text')), which the kernel fills with the target's title, is shown as
-// [Placeholder] for every unreadable target. So is the anchor of a readable target whose own text
-// quotes such a title, for anchors quote anchors; that one is put back from the
-// stored block when the text is written. What databases write into the
-// attributes of their rows is not shown while anything is hidden from the caller,
-// and index text around embeds and databases is never used.
+// [Placeholder] for every unreadable target. So is the anchor of a readable target
+// whose own text quotes such a title, for anchors quote anchors; that one is put
+// back from the stored block when the text is written. What databases write into
+// the attributes of their rows is not shown while anything is hidden from the
+// caller, and index text around embeds and databases is never used.
 //
 // An updated text may not keep a reference to anything unreadable. SiYuan drops
 // the id of a reference when it stores one to a block it does not know, whether it

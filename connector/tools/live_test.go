@@ -177,7 +177,7 @@ func TestLiveNotebooks(t *testing.T) {
 	ok[catalogue.NotebookRenameOut](t, d, g, "notebook.rename", `{"notebook":"`+nb+`","name":"live & 世界"}`)
 	ok[catalogue.NotebookSetIconOut](t, d, g, "notebook.set_icon", `{"notebook":"`+nb+`","icon":"1f4d4"}`)
 	c := ok[catalogue.NotebookSetConfOut](t, d, g, "notebook.set_conf",
-		`{"notebook":"`+nb+`","conf":{"name":"renamed","refCreateSavePath":" /refs/ ","createDocNameTemplate":"N {{now | date \"2006\"}}","dailyNoteSavePath":"d/x/","dailyNoteTemplatePath":"t"}}`).Conf
+		`{"notebook":"`+nb+`","conf":{"name":"renamed","refCreateSavePath":" /refs/ ","createDocNameTemplate":"N {{now | date \"2006\"}}","dailyNoteSavePath":"d/x/","dailyNoteTemplatePath":"t.md"}}`).Conf
 	if c.Name != "renamed" || c.Icon != "1f4d4" || strings.Trim(c.DailyNoteSavePath, "/") != "d/x" || c.DocCreateSavePath != `N {{now | date "2006"}}` {
 		t.Errorf("conf %+v", c)
 	}
