@@ -178,6 +178,7 @@ var (
 			"Full text: content MATCH 'word'.",
 			"Only SELECT and WITH … SELECT run; names of other schemas, PRAGMA and ATTACH do not.",
 			"A block that shows the title of something you may not read has [not available] as its content. A column named twice comes back as a and a:1.",
+			"In refs, spans, attributes and assets the id column may be empty: use block_id and def_block_id.",
 		},
 		Examples: []string{`{"stmt":"SELECT id, hpath FROM blocks WHERE type = 'd' ORDER BY updated DESC","maxRows":20}`},
 	})
