@@ -101,7 +101,12 @@ func TestAMessageIsRefusedOnlyByAllNodes(t *testing.T) {
 	yes := func(context.Context) (bool, error) { return true, nil }
 	no := func(context.Context) (bool, error) { return false, nil }
 	down := func(context.Context) (bool, error) { return false, cluster.ErrUnreachable }
-	hangs := func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() }
+	hangs := func(ctx context.Context) (bool, error) {
+		if <-ctx.Done(); !errors.Is(ctx.Err(), context.Canceled) {
+			t.Error("the others were waited for after one had taken the message")
+		}
+		return false, ctx.Err()
+	}
 	for name, x := range map[string]struct {
 		crowd crowd
 		taken bool

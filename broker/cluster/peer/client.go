@@ -92,6 +92,8 @@ func (c *Client) Offer(ctx context.Context, to cluster.Node, tenant, subject str
 		return false, nil
 	case err != nil:
 		return false, err
+	case res.Err != nil && contract.CodeOf(res.Err) == contract.Timeout:
+		return false, fmt.Errorf("node %s: %w: %w", to.ID, cluster.ErrBroken, res.Err)
 	case res.Err != nil:
 		return false, unreachable(to.ID, res.Err) // too many calls wait, or the body is too large
 	}

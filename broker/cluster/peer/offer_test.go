@@ -95,7 +95,7 @@ func TestAnOfferThatWasNotHeardIsNoAnswer(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := c.Offer(ctx, n2, "t1", "s1", []byte(`{}`)); !errors.Is(err, cluster.ErrBroken) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Offer(ctx, n2, "t1", "s1", []byte(`{}`)); !errors.Is(err, cluster.ErrBroken) {
 		t.Errorf("no answer: %v", err)
 	}
 }

@@ -248,8 +248,8 @@ func (s *Server) start(st *yamux.Stream, w *wire.Writer, h callHeader, args []by
 			defer s.calls.Done()
 		}
 		switch {
-		case !stopping && h.offer() && s.o.Take != nil && s.o.Take(ctx, h.Tenant, h.Subject, args):
-			s.write(st, w, wire.FrameResult, wire.Result{ID: h.ID}, nil)
+		case !stopping && h.offer() && s.o.Take != nil:
+			s.take(ctx, st, w, h, args)
 			return
 		case stopping || h.offer() || !s.local.Has(h.Tenant, h.Instance):
 			s.write(st, w, frameElsewhere, elsewhere{h.ID}, nil)
@@ -263,6 +263,18 @@ func (s *Server) start(st *yamux.Stream, w *wire.Writer, h callHeader, args []by
 		s.answer(st, w, h.ID, res)
 	}()
 	return r
+}
+
+// take answers an offer. A no that time forced is none.
+func (s *Server) take(ctx context.Context, st *yamux.Stream, w *wire.Writer, h callHeader, body []byte) {
+	switch {
+	case s.o.Take(ctx, h.Tenant, h.Subject, body):
+		s.write(st, w, wire.FrameResult, wire.Result{ID: h.ID}, nil)
+	case ctx.Err() != nil:
+		s.answer(st, w, h.ID, contract.Result{Err: contract.Fail(contract.Timeout, "The offer was not answered in time.")})
+	default:
+		s.write(st, w, frameElsewhere, elsewhere{h.ID}, nil)
+	}
 }
 
 func (s *Server) answer(st *yamux.Stream, w *wire.Writer, id uint64, res contract.Result) {

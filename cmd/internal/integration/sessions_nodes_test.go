@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -83,8 +84,12 @@ func TestACallIsCancelledThroughAnotherNode(t *testing.T) {
 	x.home(func(kernel http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if hold.Load() && strings.HasSuffix(r.URL.Path, "/lsNotebooks") {
-				<-r.Context().Done()
-				ended <- struct{}{}
+				_, _ = io.Copy(io.Discard, r.Body) // before that a server does not notice that its client is gone
+				select {
+				case <-r.Context().Done():
+					ended <- struct{}{}
+				case <-t.Context().Done():
+				}
 				return
 			}
 			kernel.ServeHTTP(w, r)
