@@ -97,6 +97,8 @@ func TestT02T06BothEndsNoticeADeadLinkAndComeBackWhenItHeals(t *testing.T) {
 			})
 			read := slow(n, true)
 			receive(t, "the call at home", b.entered)
+			// A busy machine may have cost a session before this one.
+			epoch, timeouts := hm.client.State().Epoch, n.hub.Stats().PingTimeouts
 			p.Set(deadSilence)
 			began := time.Now()
 			if res := receive(t, "the answer of the running call", read); !failed(res, contract.ConnectorOffline) {
@@ -108,12 +110,12 @@ func TestT02T06BothEndsNoticeADeadLinkAndComeBackWhenItHeals(t *testing.T) {
 			if homeKnew := time.Since(began); max(brokerKnew, homeKnew) > deadLink+scheduler {
 				t.Errorf("broker after %v, home after %v, allowed are %v", brokerKnew, homeKnew, deadLink)
 			}
-			if s := n.hub.Stats(); s.PingTimeouts != 1 {
+			if s := n.hub.Stats(); s.PingTimeouts != timeouts+1 {
 				t.Errorf("%+v", s)
 			}
 			eventually(t, "the outage is there to see", func() bool {
 				s := hm.client.State()
-				return s.Attempt >= 3 && s.LastError != "" && s.Epoch == 1
+				return s.Attempt >= 3 && s.LastError != "" && s.Epoch == epoch
 			})
 			p.SetNew(faultproxy.Rules{})
 			n.await(relay.SessionUp)
