@@ -12,6 +12,7 @@ import (
 	"siyuan-broker/broker/cluster"
 	"siyuan-broker/broker/cluster/peer"
 	"siyuan-broker/broker/cluster/redisnet"
+	"siyuan-broker/broker/mcpserver"
 	"siyuan-broker/broker/relay"
 )
 
@@ -139,13 +140,34 @@ func (e *ensemble) stop(ctx context.Context) {
 	}
 }
 
-// limit counts the calls of one agent on all nodes.
-func (e *ensemble) limit(standard int) func(ctx context.Context, tenant, agent string, perMinute int) (bool, time.Duration) {
-	return func(ctx context.Context, tenant, agent string, perMinute int) (bool, time.Duration) {
-		if perMinute == 0 {
-			perMinute = standard
+// perMinute are calls per minute over all nodes; 0 is any number.
+type perMinute struct {
+	agent  int // of one agent, where its tenant has no limit of its own
+	tool   int // of one agent on one tool
+	tenant int // of all agents of a tenant
+}
+
+// limit counts calls on all nodes. A call that one limit refuses has used up the
+// limits asked before it, the narrowest first, so that it costs others nothing.
+func (e *ensemble) limit(l perMinute) mcpserver.Limit {
+	return func(ctx context.Context, tenant, agent, tool string, own int) (string, time.Duration) {
+		if own == 0 {
+			own = l.agent
 		}
-		return e.net.Allow(ctx, cluster.LimitKey{Tenant: tenant, Agent: agent}, perMinute, time.Minute)
+		for _, x := range []struct {
+			what  string
+			key   cluster.LimitKey
+			limit int
+		}{
+			{"this agent on this tool", cluster.LimitKey{Tenant: tenant, Agent: agent, Tool: tool}, l.tool},
+			{"this agent", cluster.LimitKey{Tenant: tenant, Agent: agent}, own},
+			{"this tenant", cluster.LimitKey{Tenant: tenant}, l.tenant},
+		} {
+			if ok, after := e.net.Allow(ctx, x.key, x.limit, time.Minute); !ok {
+				return x.what, after
+			}
+		}
+		return "", 0
 	}
 }
 

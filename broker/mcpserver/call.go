@@ -147,7 +147,7 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 		return nil, err
 	}
 	c.action = action.Name
-	if err := s.count(ctx, snap); err != nil {
+	if err := s.count(ctx, snap, tool.Name); err != nil {
 		return nil, err
 	}
 	args, err := action.Validate(e.rest)
@@ -172,17 +172,17 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 	return result.Body, nil
 }
 
-// count takes the call from its agent's limit.
-func (s *Server) count(ctx context.Context, snap *admission.Snapshot) *contract.Error {
+// count takes the call from the limits of its agent, tool and tenant.
+func (s *Server) count(ctx context.Context, snap *admission.Snapshot, tool string) *contract.Error {
 	if s.cfg.Limit == nil {
 		return nil
 	}
 	p := snap.Principal
-	ok, after := s.cfg.Limit(ctx, p.Tenant.String(), p.Agent.String(), snap.Limits.CallsPerMinute)
-	if ok {
+	what, after := s.cfg.Limit(ctx, p.Tenant.String(), p.Agent.String(), tool, snap.Limits.CallsPerMinute)
+	if what == "" {
 		return nil
 	}
-	return contract.Fail(contract.RateLimited, "This agent has used up its calls for the minute.").After(int(math.Ceil(after.Seconds())))
+	return contract.Fail(contract.RateLimited, "The calls of %s for this minute are used up.", what).After(int(math.Ceil(after.Seconds())))
 }
 
 // admit finds the action that is meant and decides about it.

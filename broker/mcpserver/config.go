@@ -61,10 +61,11 @@ type Lane interface {
 	Serve(w http.ResponseWriter, r *http.Request, who *Request) bool
 }
 
-// Limit takes one of an agent's calls per minute, over all nodes; perMinute is 0
-// where the tenant has none of its own. It never waits for long and always
-// answers.
-type Limit func(ctx context.Context, tenant, agent string, perMinute int) (ok bool, retryAfter time.Duration)
+// Limit takes one call per minute from everything that limits an agent's use of
+// a tool, over all nodes; perMinute is the tenant's own limit for its agents, or
+// 0. It never waits for long and always answers; what names the limit that is
+// used up, "" where none is.
+type Limit func(ctx context.Context, tenant, agent, tool string, perMinute int) (what string, retryAfter time.Duration)
 
 // Config is everything a Server needs. The first block is required; zero values
 // elsewhere mean the defaults.

@@ -3,6 +3,7 @@ package integration
 import (
 	"net"
 	"slices"
+	"strings"
 	"testing"
 
 	"siyuan-broker/broker"
@@ -43,6 +44,41 @@ func TestACallLimitHoldsOverAllNodes(t *testing.T) {
 	}
 	if passed != 60 || refused != 120 {
 		t.Errorf("%d of 180 calls passed and %d were refused, want 60 and 120", passed, refused)
+	}
+}
+
+func TestEveryLimitNamesWhatIsUsedUp(t *testing.T) {
+	t.Parallel()
+	for want, set := range map[string]func(*broker.Config){
+		"this agent on this tool": func(c *broker.Config) { c.ToolPerMinute = 2 },
+		"this agent for":          func(c *broker.Config) { c.CallsPerMinute = 2 },
+		"this tenant":             func(c *broker.Config) { c.TenantPerMinute = 2 },
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			w := newNode(t, pgtest.New(t), "node-1", set)
+			x := w.tenant("Ada", tenants.NewID())
+			_, token := x.agentToken(tenants.NewID(), contract.Read)
+			s := w.agent(token, "")
+			list := map[string]any{"action": "list"}
+			for range 2 {
+				if a := call(t.Context(), s, "notebook", list); a.code != contract.ConnectorOffline {
+					t.Fatalf("%+v", a)
+				}
+			}
+			if a := call(t.Context(), s, "notebook", list); a.code != contract.RateLimited || !strings.Contains(a.body, want) {
+				t.Errorf("%+v", a)
+			}
+			// Another tool and another agent are limited by what they share only.
+			find := map[string]any{"action": "fulltext", "query": "x"}
+			if a := call(t.Context(), s, "search", find); (a.code == contract.ConnectorOffline) != (want == "this agent on this tool") {
+				t.Errorf("another tool: %+v", a)
+			}
+			_, second := x.agentToken(tenants.NewID(), contract.Read)
+			if a := call(t.Context(), w.agent(second, ""), "notebook", list); (a.code == contract.RateLimited) != (want == "this tenant") {
+				t.Errorf("another agent: %+v", a)
+			}
+		})
 	}
 }
 
