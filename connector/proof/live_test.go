@@ -12,10 +12,10 @@ import (
 	catalogue "siyuan-broker/contract/tools"
 )
 
-// TestARealSiYuanKeepsHiddenNotebooksHidden asks a real SiYuan the same reads
+// TestLiveSiYuanKeepsHiddenNotebooksHidden asks a real SiYuan the same reads
 // before and after the hidden notebook changed under it. It makes notebooks of
 // its own, and removes them and their files again.
-func TestARealSiYuanKeepsHiddenNotebooksHidden(t *testing.T) {
+func TestLiveSiYuanKeepsHiddenNotebooksHidden(t *testing.T) {
 	url, token := os.Getenv("SIYUAN_API_URL"), os.Getenv("SIYUAN_TOKEN")
 	if url == "" || token == "" {
 		t.Skip("SIYUAN_API_URL and SIYUAN_TOKEN name no SiYuan")
