@@ -222,7 +222,7 @@ func TestK43IconsAndTemplatesArePlainNames(t *testing.T) {
 			t.Errorf("icon %q: %v", good, r.Err)
 		}
 	}
-	for _, good := range []string{"daily.md", "/work/日记 1.md", ""} {
+	for _, good := range []string{"daily.md", "/daily/日记 1.md", ""} {
 		if r := d.callAs(owner(), "notebook.set_conf", sprintf(`{"notebook":"`+guardtest.Work+`","conf":{"dailyNoteTemplatePath":%q}}`, []any{good})); r.Err != nil {
 			t.Errorf("template %q: %v", good, r.Err)
 		}
