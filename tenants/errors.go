@@ -16,6 +16,8 @@ var (
 	ErrLastOwner = errors.New("a tenant needs at least one owner: make somebody else owner first")
 	// ErrRevoked means that the agent, connector or its tenant was taken back.
 	ErrRevoked = errors.New("revoked")
+	// ErrTooMany means that a bound on how many there may be is reached.
+	ErrTooMany = errors.New("too many")
 	// ErrSealed means that a stored secret cannot be opened with the master key
 	// in use.
 	ErrSealed = errors.New("stored secret cannot be opened: the master key is not the one it was sealed with")

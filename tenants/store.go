@@ -85,6 +85,8 @@ type Store interface {
 	// batch is written whole or not at all.
 	CopyCalls(ctx context.Context, calls []Call) error
 
+	PairingStore
+
 	// Listen pushes events to fn until ctx ends, reconnecting for ever; it
 	// returns ctx.Err(). fn is never called concurrently.
 	Listen(ctx context.Context, fn func(Event)) error
@@ -98,6 +100,7 @@ type Store interface {
 type Tx interface {
 	TenantTx
 	InstanceTx
+	PairingTx
 	AgentTx
 	RuleTx
 	RecordTx

@@ -102,6 +102,7 @@ type Discovery struct {
 	Issuer   string   `json:"issuer,omitempty"`
 	Versions []int    `json:"versions"`
 	Tunnel   Endpoint `json:"tunnel"`
+	Pairing  []int    `json:"pairing,omitempty"` // versions of pairing; absent: the broker has none
 }
 
 // Endpoint lists the ways into the tunnel; an absent one is not offered.

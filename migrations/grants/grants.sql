@@ -15,7 +15,7 @@ begin
         users, memberships, teams, team_members,
         instances, notebooks, connectors, agents,
         toggles, consents, notebook_levels, switches, shares,
-        signing_keys, installation_settings to %I', service);
+        signing_keys, installation_settings, pairings to %I', service);
     execute format('grant select, insert, update on tenants to %I', service);
     execute format('grant select on calls to %I', service);
     execute format('grant select, insert on audit, revocations, ended_sessions to %I', service);

@@ -21,6 +21,7 @@ var tenantless = map[string]string{
 	"users":                 "a person may belong to several tenants",
 	"signing_keys":          "sign for the installation",
 	"installation_settings": "belong to the installation",
+	"pairings":              "belong to nobody until a person lets the machine in",
 	"goose_db_version":      "the schema's version",
 }
 

@@ -34,6 +34,7 @@ type Store struct {
 	listenDSN  string
 	listenIdle time.Duration // how long to wait for a push before asking whether the connection lives
 	box        *keyBox
+	codeKey    []byte // under which short codes are hashed
 	logger     *slog.Logger
 }
 
@@ -45,7 +46,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{listenDSN: o.ListenDSN, listenIdle: 15 * time.Second, box: box, logger: o.Logger}
+	s := &Store{listenDSN: o.ListenDSN, listenIdle: 15 * time.Second, box: box, codeKey: codeKey(o.MasterKey), logger: o.Logger}
 	if s.listenDSN == "" {
 		s.listenDSN = o.ServiceDSN
 	}
