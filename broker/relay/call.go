@@ -67,17 +67,11 @@ func (n *session) exchange(ctx context.Context, s *stream, c contract.Call, idem
 		defer close(interrupted)
 		_ = s.st.SetDeadline(time.Unix(1, 0)) // wakes the blocked read or write
 	})
-	s.last++
-	head, args := wire.CallOf(s.last, c)
-	head.TimeLeftMS = timeLeft(ctx, n.cfg.Timing.ReplyMargin)
-	err := s.w.Write(wire.FrameCall, head, args)
-	whole := err == nil
-	var res contract.Result
-	switch {
-	case errors.Is(err, wire.ErrTooLarge):
-		res, err = failed(contract.Fail(contract.TooLarge, "The arguments are larger than %d bytes.", n.cfg.Limits.Result).WithCause(err)), nil
-	case err == nil:
-		res, err = n.answer(s, progress)
+	digest, known := n.grants.name(c.Grant)
+	res, whole, err := n.ask(ctx, s, c, digest, known, progress)
+	if errors.Is(err, errGrantUnknown) {
+		n.grants.forgot(digest)
+		res, whole, err = n.ask(ctx, s, c, digest, false, progress)
 	}
 	if !stop() { // the deadline is poisoned, or about to be
 		<-interrupted
@@ -103,6 +97,32 @@ func (n *session) exchange(ctx context.Context, s *stream, c contract.Call, idem
 	}
 	n.discard(s, false)
 	return contract.Result{}, &broken{sent: true, why: n.lost(err)}
+}
+
+// ask sends the call and reads its answer. Where the connector is known to have
+// the grant, only its digest goes; errGrantUnknown says that it has not, and that
+// the call was not started. whole reports whether the CALL went out completely.
+func (n *session) ask(ctx context.Context, s *stream, c contract.Call, digest string, known bool, progress func(contract.Progress)) (res contract.Result, whole bool, err error) {
+	s.last++
+	head, args := wire.CallOf(s.last, c)
+	head.TimeLeftMS, head.GrantDigest = timeLeft(ctx, n.cfg.Timing.ReplyMargin), digest
+	if known {
+		head.Grant = nil
+	}
+	switch err := s.w.Write(wire.FrameCall, head, args); {
+	case errors.Is(err, wire.ErrTooLarge):
+		return failed(contract.Fail(contract.TooLarge, "The arguments are larger than %d bytes.", n.cfg.Limits.Result).WithCause(err)), false, nil
+	case err != nil:
+		return res, false, err
+	}
+	res, err = n.answer(s, progress)
+	switch {
+	case errors.Is(err, errGrantUnknown) && !known:
+		err = wire.Violation("%s in answer to a call with its grant", wire.FrameGrantUnknown)
+	case err == nil && !known && digest != "":
+		n.grants.has(digest)
+	}
+	return res, true, err
 }
 
 // timeLeft is what the home may use of the caller's time: a little less, so
@@ -152,7 +172,13 @@ func (n *session) answer(s *stream, progress func(contract.Progress)) (contract.
 				return contract.Result{}, err
 			}
 			return contract.Result{Err: checkError(e.Error), Stats: checkStats(e.Stats)}, nil
-		default: // GRANT_UNKNOWN too: grants are sent in full so far
+		case wire.FrameGrantUnknown:
+			var g wire.GrantUnknown
+			if err := s.decode(f, &g, &g.ID); err != nil {
+				return contract.Result{}, err
+			}
+			return contract.Result{}, errGrantUnknown
+		default:
 			return contract.Result{}, wire.Violation("%s in answer to a call", f.Type)
 		}
 	}

@@ -42,6 +42,7 @@ type session struct {
 	link     muxConn
 	mux      *yamux.Session
 	pool     *pool
+	grants   grants
 	tasks    sync.WaitGroup
 
 	controlMu sync.Mutex // serialises frames on the control stream
@@ -79,6 +80,7 @@ func (s *Server) newSession(l *link, rec ConnectorRecord, epoch int64, auth wire
 	}
 	n := &session{hub: s.hub, cfg: &s.cfg, log: log, rec: rec, epoch: epoch, since: s.cfg.Now(),
 		software: clip(auth.Software, 100), link: conn, mux: mux}
+	n.grants.offer(auth.Grants)
 	streams := s.cfg.Limits.Streams
 	if auth.MaxCalls > 0 {
 		streams = min(streams, auth.MaxCalls)

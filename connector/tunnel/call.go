@@ -78,7 +78,7 @@ func (c *callStream) begin(f wire.Frame) error {
 		return wire.Violation("CALL without id")
 	case c.busy():
 		return wire.Violation("CALL %d while another call runs", h.ID)
-	case h.Grant == nil:
+	case !c.s.grants.resolve(&h, len(f.Header)):
 		return c.write(wire.FrameGrantUnknown, wire.GrantUnknown{ID: h.ID, Digest: h.GrantDigest}, nil)
 	}
 	if err := wire.CheckJSON(f.Body, maxDepth); err != nil {

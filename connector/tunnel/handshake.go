@@ -65,7 +65,7 @@ func (c *Client) greet(l *link) (wire.Welcome, error) {
 	if err != nil {
 		return welcome, err
 	}
-	auth := wire.Auth{Version: version, Kind: wire.KindCalls, Token: token, Software: c.cfg.Software, MaxCalls: c.cfg.MaxCalls}
+	auth := wire.Auth{Version: version, Kind: wire.KindCalls, Token: token, Software: c.cfg.Software, MaxCalls: c.cfg.MaxCalls, Grants: maxGrants}
 	if err := w.Write(wire.FrameAuth, auth, nil); err != nil {
 		return welcome, err
 	}

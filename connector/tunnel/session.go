@@ -42,6 +42,8 @@ type session struct {
 	stop    context.CancelCauseFunc
 	workers sync.WaitGroup // everything but the calls
 
+	grants grants
+
 	controlMu sync.Mutex
 	control   *wire.Writer
 	controlSt *yamux.Stream

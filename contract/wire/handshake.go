@@ -56,6 +56,7 @@ type Auth struct {
 	Token    string `json:"token"`               // JWT, EdDSA
 	Software string `json:"software,omitempty"`  // name and version, for people
 	MaxCalls int    `json:"max_calls,omitempty"` // calls it runs at once; absent: as the broker likes
+	Grants   int    `json:"grants,omitempty"`    // grants it remembers by digest; absent: none
 }
 
 // Welcome opens the session. Both ends start yamux right behind it.

@@ -13,7 +13,7 @@ type Call struct {
 	Action      string          `json:"action,omitempty"`
 	RequestID   string          `json:"request_id,omitempty"`
 	Grant       *contract.Grant `json:"grant,omitempty"`
-	GrantDigest string          `json:"grant_digest,omitempty"` // instead of grant, once that was sent
+	GrantDigest string          `json:"grant_digest,omitempty"` // beside grant: its name; alone: the grant of that name, sent before
 }
 
 // CallOf splits a call into header and body. The time left is the caller's to
