@@ -81,6 +81,8 @@ type Store interface {
 	Setting(ctx context.Context, key string, into any) error
 	SetSetting(ctx context.Context, key string, value any) error
 
+	OAuthStore
+
 	// CopyCalls writes a batch of call records with the recorder's role. The
 	// batch is written whole or not at all.
 	CopyCalls(ctx context.Context, calls []Call) error
@@ -102,6 +104,7 @@ type Tx interface {
 	InstanceTx
 	PairingTx
 	AgentTx
+	OAuthTx
 	RuleTx
 	RecordTx
 }
@@ -166,6 +169,54 @@ type AgentTx interface {
 	RevokeAgent(ctx context.Context, agent ID) error
 	// RevokeToken revokes one access token by its jti until it expires.
 	RevokeToken(ctx context.Context, jti string, expires time.Time) error
+}
+
+// OAuthStore is the part of Store about OAuth clients and waiting devices, which
+// belong to no tenant.
+type OAuthStore interface {
+	// CreateOAuthClient stores a registration; ErrConflict, ErrInvalid.
+	CreateOAuthClient(ctx context.Context, c OAuthClient) (OAuthClient, error)
+	// OAuthClient finds a registration in force; ErrNotFound.
+	OAuthClient(ctx context.Context, id string) (OAuthClient, error)
+	// OAuthClients lists the registrations that never expire, by id.
+	OAuthClients(ctx context.Context) ([]OAuthClient, error)
+	// KeepOAuthClient moves a registration's end to until, never closer. It does
+	// nothing where there is none.
+	KeepOAuthClient(ctx context.Context, id string, until time.Time) error
+	// DeleteOAuthClient removes a registration; ErrNotFound. Agents that came by
+	// it stay.
+	DeleteOAuthClient(ctx context.Context, id string) error
+
+	// CreateDeviceRequest stores a waiting device; ErrConflict where the user
+	// code is in use.
+	CreateDeviceRequest(ctx context.Context, d DeviceRequest) error
+	// DeviceRequest finds an unexpired device that nobody has answered yet by its
+	// user code; ErrNotFound.
+	DeviceRequest(ctx context.Context, userCode string) (DeviceRequest, error)
+	// AnswerDevice keeps a person's decision: the tenant that the grant is in, or
+	// the zero id for no. Only the first counts; ErrNotFound for the others.
+	AnswerDevice(ctx context.Context, hash SecretHash, tenant ID) error
+	// PollDevice finds a device by its code and notes when it asked; PolledAt of
+	// the answer is the time before. ErrNotFound.
+	PollDevice(ctx context.Context, hash SecretHash, at time.Time) (DeviceRequest, error)
+}
+
+// OAuthTx is the part of Tx about consents and refresh tokens.
+type OAuthTx interface {
+	// PutOAuthCode stores a consent. ErrNotFound when the member or the instance
+	// does not exist.
+	PutOAuthCode(ctx context.Context, c OAuthCode) error
+	// OAuthCode finds a consent and holds it for this transaction; ErrNotFound.
+	OAuthCode(ctx context.Context, hash SecretHash) (OAuthCode, error)
+	// UseOAuthCode notes which agent a consent became.
+	UseOAuthCode(ctx context.Context, hash SecretHash, agent ID, at time.Time) error
+	// PutRefreshToken stores a token of an agent.
+	PutRefreshToken(ctx context.Context, r RefreshToken) error
+	// RefreshToken finds a token and holds it for this transaction; ErrNotFound.
+	RefreshToken(ctx context.Context, hash SecretHash) (RefreshToken, error)
+	// SpendRefreshToken notes the first exchange of a token; later ones change
+	// nothing.
+	SpendRefreshToken(ctx context.Context, hash SecretHash, at time.Time) error
 }
 
 // RuleTx is the part of Tx about what may be done where.

@@ -15,6 +15,7 @@ begin
         users, memberships, teams, team_members,
         instances, notebooks, connectors, agents,
         toggles, consents, notebook_levels, switches, shares,
+        oauth_clients, oauth_devices, oauth_codes, oauth_refresh_tokens,
         signing_keys, installation_settings, pairings to %I', service);
     execute format('grant select, insert, update on tenants to %I', service);
     execute format('grant select on calls to %I', service);
@@ -25,7 +26,7 @@ begin
         policy_row_changed(), policy_tenant_changed(), policy_version_raised(), keep_an_owner(), number_revocation(),
         make_call_partitions(date, integer), drop_call_partitions(date),
         revocation_feed(bigint, integer), purge_revocations(),
-        number_ended_session(), ended_session_feed(bigint, integer), purge_ended_sessions() to %I', service);
+        number_ended_session(), ended_session_feed(bigint, integer), purge_ended_sessions(), purge_oauth() to %I', service);
 
     execute format('grant insert on calls to %I', recorder);
 end $$;

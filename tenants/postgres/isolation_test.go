@@ -22,6 +22,8 @@ var tenantless = map[string]string{
 	"signing_keys":          "sign for the installation",
 	"installation_settings": "belong to the installation",
 	"pairings":              "belong to nobody until a person lets the machine in",
+	"oauth_clients":         "a registration gives no right to anything",
+	"oauth_devices":         "whose notes it will be is not known before a person answers",
 	"goose_db_version":      "the schema's version",
 }
 
@@ -89,7 +91,7 @@ func TestTheServiceOwnsNothingAndPartitionsAreGrantedToNobody(t *testing.T) {
 
 // everywhere are all tables that hold a tenant's rows.
 var everywhere = []string{"tenants", "memberships", "teams", "team_members", "instances", "notebooks", "connectors", "agents",
-	"toggles", "consents", "notebook_levels", "switches", "shares", "calls", "audit", "revocations", "ended_sessions"}
+	"toggles", "consents", "notebook_levels", "switches", "shares", "calls", "audit", "revocations", "ended_sessions", "oauth_codes", "oauth_refresh_tokens"}
 
 // fill puts at least one row into each of them.
 func (f fixture) fill(t *testing.T, h home) {
@@ -107,6 +109,8 @@ func (f fixture) fill(t *testing.T, h home) {
 		_, err = tx.Share(ctx, tenants.Share{InstanceID: h.instance, NotebookID: diary, TeamID: team.ID, Level: contract.Read})
 		must(t, err)
 		must(t, tx.RevokeToken(ctx, "jti", time.Now().Add(time.Hour)))
+		must(t, tx.PutOAuthCode(ctx, consentOf(h, "code")))
+		must(t, tx.PutRefreshToken(ctx, tenants.RefreshToken{Hash: tenants.HashSecret("refresh"), AgentID: h.agent, ExpiresAt: time.Now().Add(time.Hour)}))
 		return tx.Audit(ctx, tenants.AuditEntry{ActorKind: "system", Verb: "test"})
 	})
 	must(t, f.EndSession(ctx, tenants.EndedSession{TenantID: h.tenant, AgentID: h.agent, SessionID: tenants.NewID(), ExpiresAt: time.Now().Add(time.Hour)}))
@@ -260,7 +264,7 @@ func TestTheRecorderCanAddCallsAndNothingElse(t *testing.T) {
 	for _, sql := range []string{
 		`update calls set tool = 'x'`, `delete from calls`, `truncate calls`,
 		`insert into users (id, email) values (gen_random_uuid(), 'x@example.org')`,
-		`select drop_call_partitions(current_date)`, `select revocation_feed(0, 1)`, `select ended_session_feed(0, 1)`, `select purge_ended_sessions()`,
+		`select drop_call_partitions(current_date)`, `select revocation_feed(0, 1)`, `select ended_session_feed(0, 1)`, `select purge_ended_sessions()`, `select purge_oauth()`,
 		`insert into calls_` + time.Now().UTC().Format("20060102") + ` default values`,
 		`create table t ()`,
 	} {

@@ -116,3 +116,16 @@ func (v intoText) Scan(src any) error {
 	}
 	return nil
 }
+
+// intoHash scans the hash of a code or token.
+type intoHash struct{ to *tenants.SecretHash }
+
+// Scan implements sql.Scanner.
+func (v intoHash) Scan(src any) error {
+	b, ok := src.([]byte)
+	if !ok || len(b) != len(v.to) {
+		return fmt.Errorf("hash column holds %T", src)
+	}
+	copy(v.to[:], b)
+	return nil
+}
