@@ -21,6 +21,9 @@ SLOW_UNDER_RACE = connector/guard connector/proof connector/tools connector/siyu
 ALONE = cmd/internal/tunneltest
 pick = $(shell $(GO) list ./... | grep $(1) -E '^siyuan-broker/($(shell echo $(2) | tr ' ' '|'))(/|$$)')
 
+# Where .ci/deps puts the outside testers of the MCP endpoint.
+export MCP_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/siyuan-broker/mcp-tools
+
 ## test: everything CI runs
 test:
 	@.ci/deps test

@@ -62,7 +62,7 @@ func (s *Server) agentFor(snap *admission.Snapshot) *agentServer {
 }
 
 func (s *Server) newServer() *mcp.Server {
-	srv := mcp.NewServer(&mcp.Implementation{Name: "siyuan-broker", Title: "SiYuan notes", Version: s.cfg.Version}, &mcp.ServerOptions{
+	srv := s.cfg.build(&mcp.Implementation{Name: "siyuan-broker", Title: "SiYuan notes", Version: s.cfg.Version}, &mcp.ServerOptions{
 		Instructions: disclosure.Instructions(s.cfg.Preface),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 		// The default scope is "public", which would let a proxy share one

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"siyuan-broker/broker/admission"
 	"siyuan-broker/broker/token"
 	"siyuan-broker/contract"
@@ -106,6 +108,10 @@ type Config struct {
 	// (16384). Beyond them the longest unused leaves memory, which its client
 	// does not notice.
 	MaxSessions, MaxTenantSessions, MaxNodeSessions int
+
+	// build makes the SDK's server of an agent; the conformance test adds what
+	// its suite calls by name.
+	build func(*mcp.Implementation, *mcp.ServerOptions) *mcp.Server
 }
 
 func (c *Config) complete() error {
@@ -114,6 +120,9 @@ func (c *Config) complete() error {
 	}
 	if c.Version == "" {
 		c.Version = "dev"
+	}
+	if c.build == nil {
+		c.build = mcp.NewServer
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
