@@ -110,7 +110,7 @@ func New(cfg Config, db *Database, version string, log *slog.Logger) (*Broker, e
 		PublicURLs: cfg.PublicURLs, Issuer: b.Issuer(), Catalogue: catalogue, Tokens: verifier, Snapshots: b.snapshots,
 		Relay: b.cluster.relay, Limit: b.cluster.limit(perMinute{cfg.CallsPerMinute, cfg.ToolPerMinute, cfg.TenantPerMinute}), Recorder: b.recorder,
 		Keys: db, Ended: endedSessions{db, b.cluster.net, log}, Peers: b.cluster.peers(), Book: book{db}, Version: version, Origins: cfg.AllowedOrigins, Log: log,
-		CallTimeout: cfg.CallTimeout, MaxBody: int64(cfg.MaxRequestBytes),
+		CallTimeout: cfg.CallTimeout, MaxBody: int64(cfg.MaxRequestBytes), NoHotLane: !cfg.HotLane,
 	})
 	if err != nil {
 		return nil, err

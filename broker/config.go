@@ -43,6 +43,7 @@ type Config struct {
 	CallsPerMinute  int           `key:"calls_per_minute" env:"BROKER_CALLS_PER_MINUTE" default:"600" doc:"Calls an agent may make in a minute, on all nodes together, where its tenant has no limit of its own; 0: any number."`
 	ToolPerMinute   int           `key:"calls_per_minute_tool" env:"BROKER_CALLS_PER_MINUTE_TOOL" default:"0" doc:"Calls an agent may make to one tool in a minute, on all nodes together; 0: any number."`
 	TenantPerMinute int           `key:"calls_per_minute_tenant" env:"BROKER_CALLS_PER_MINUTE_TENANT" default:"6000" doc:"Calls all agents of a tenant may make in a minute, on all nodes together; 0: any number."`
+	HotLane         bool          `key:"hot_lane" env:"BROKER_HOT_LANE" default:"true" doc:"Answer plain tool calls on the short way; off: every call goes through the MCP SDK, with the same answers but slower."`
 	MaxRequestBytes int           `key:"max_request_bytes" env:"BROKER_MAX_REQUEST_BYTES" default:"4194304" doc:"Largest request body."`
 	MaxResultBytes  int           `key:"max_result_bytes" env:"BROKER_MAX_RESULT_BYTES" default:"8388608" doc:"Largest result passed inline."`
 }

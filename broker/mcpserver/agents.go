@@ -34,7 +34,8 @@ type agentServer struct {
 	principal admission.Principal
 	mcp       *mcp.Server
 
-	touched, audited atomic.Int64 // when it was last noted down, in Unix nanoseconds
+	touched, audited atomic.Int64           // when it was last noted down, in Unix nanoseconds
+	meta             atomic.Pointer[[]byte] // see knowsMeta
 
 	mu       sync.Mutex
 	snapshot *admission.Snapshot // the tools are those of
@@ -61,8 +62,12 @@ func (s *Server) agentFor(snap *admission.Snapshot) *agentServer {
 	return a
 }
 
+func (s *Server) implementation() *mcp.Implementation {
+	return &mcp.Implementation{Name: "siyuan-broker", Title: "SiYuan notes", Version: s.cfg.Version}
+}
+
 func (s *Server) newServer() *mcp.Server {
-	srv := s.cfg.build(&mcp.Implementation{Name: "siyuan-broker", Title: "SiYuan notes", Version: s.cfg.Version}, &mcp.ServerOptions{
+	srv := s.cfg.build(s.implementation(), &mcp.ServerOptions{
 		Instructions: disclosure.Instructions(s.cfg.Preface),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 		// The default scope is "public", which would let a proxy share one

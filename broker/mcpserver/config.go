@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -57,12 +56,6 @@ type Recorder interface {
 	Record(c tenants.Call)
 }
 
-// Lane may answer an authenticated request in place of the SDK's handlers. It
-// reports false, having read and written nothing, where it leaves that to them.
-type Lane interface {
-	Serve(w http.ResponseWriter, r *http.Request, who *Request) bool
-}
-
 // Limit takes one call per minute from everything that limits an agent's use of
 // a tool, over all nodes; perMinute is the tenant's own limit for its agents, or
 // 0. It never waits for long and always answers; what names the limit that is
@@ -92,8 +85,8 @@ type Config struct {
 	Scopes          []string           // asked for in challenges and listed in the metadata
 	Origins         []string           // of browser clients, besides the public URLs
 	Preface         disclosure.Preface // joined to the instructions
-	Lane            Lane
-	Limit           Limit // nil: calls are not counted
+	NoHotLane       bool               // leave every call to the SDK
+	Limit           Limit              // nil: calls are not counted
 	Log             *slog.Logger
 	Now             func() time.Time
 	CallTimeout     time.Duration // 60 s for one call

@@ -46,14 +46,14 @@ type sessionConn struct {
 	closed atomic.Bool
 
 	mu       sync.Mutex
-	asked    map[string]jsonrpc.ID // the SDK's ids of open questions, by the ids the client sees
-	answered map[string]jsonrpc.ID // those whose answer is on its way to the SDK
-	running  map[jsonrpc.ID]struct{}
+	asked    map[string]jsonrpc.ID             // the SDK's ids of open questions, by the ids the client sees
+	answered map[string]jsonrpc.ID             // those whose answer is on its way to the SDK
+	running  map[jsonrpc.ID]context.CancelFunc // nil: the SDK ends it when told
 }
 
 func newSessionConn() *sessionConn {
 	return &sessionConn{
-		tag: rand.Text()[:13], asked: map[string]jsonrpc.ID{}, answered: map[string]jsonrpc.ID{}, running: map[jsonrpc.ID]struct{}{},
+		tag: rand.Text()[:13], asked: map[string]jsonrpc.ID{}, answered: map[string]jsonrpc.ID{}, running: map[jsonrpc.ID]context.CancelFunc{},
 	}
 }
 
@@ -73,11 +73,34 @@ func (c *sessionConn) claim(id jsonrpc.ID) bool {
 	return ok
 }
 
-func (c *sessionConn) runs(id jsonrpc.ID) bool {
+// begin notes a call that runs past the SDK, and how to cancel it. It refuses an
+// id that is in use.
+func (c *sessionConn) begin(id jsonrpc.ID, cancel context.CancelFunc) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, ok := c.running[id]
-	return ok
+	if _, runs := c.running[id]; runs {
+		return false
+	}
+	c.running[id] = cancel
+	return true
+}
+
+func (c *sessionConn) finish(id jsonrpc.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.running, id)
+}
+
+// cancels reports whether a call runs here that is to be cancelled. It does so
+// where the SDK will not.
+func (c *sessionConn) cancels(id jsonrpc.ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cancel, runs := c.running[id]
+	if cancel != nil {
+		cancel()
+	}
+	return runs
 }
 
 // busy reports whether a call runs, with or without a request that waits for
@@ -107,7 +130,7 @@ func (c *sessionConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		case *jsonrpc.Request:
 			if m.IsCall() {
 				c.mu.Lock()
-				c.running[m.ID] = struct{}{}
+				c.running[m.ID] = nil
 				c.mu.Unlock()
 			}
 		}
@@ -129,9 +152,7 @@ func (c *sessionConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	switch m := m.(type) {
 	case *jsonrpc.Response:
 		err := c.Connection.Write(ctx, m)
-		c.mu.Lock()
-		delete(c.running, m.ID)
-		c.mu.Unlock()
+		c.finish(m.ID)
 		return err
 	case *jsonrpc.Request:
 		if m.IsCall() {

@@ -235,7 +235,7 @@ func (h *home) received() []relayed {
 }
 
 // last is the newest call that reached the home.
-func (h *home) last(t *testing.T) relayed {
+func (h *home) last(t testing.TB) relayed {
 	t.Helper()
 	calls := h.received()
 	if len(calls) == 0 {
@@ -256,7 +256,19 @@ func (r *records) Record(c tenants.Call) {
 	r.all = append(r.all, c)
 }
 
-func (r *records) last(t *testing.T) tenants.Call {
+func (r *records) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.all)
+}
+
+func (r *records) since(n int) []tenants.Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.all[n:])
+}
+
+func (r *records) last(t testing.TB) tenants.Call {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,13 +294,13 @@ type rig struct {
 	stop     func()
 }
 
-func newRig(t *testing.T, change func(*Config)) *rig {
+func newRig(t testing.TB, change func(*Config)) *rig {
 	t.Helper()
 	return newStore().node(t, change)
 }
 
 // node starts one more node on a store.
-func (s *store) node(t *testing.T, change func(*Config)) *rig {
+func (s *store) node(t testing.TB, change func(*Config)) *rig {
 	t.Helper()
 	before := s.listening()
 	r := newRigOn(t, s, func(c *Config) {
@@ -309,7 +321,7 @@ type backend interface {
 	admission.Loader
 }
 
-func newRigOn(t *testing.T, from backend, change func(*Config)) *rig {
+func newRigOn(t testing.TB, from backend, change func(*Config)) *rig {
 	t.Helper()
 	r := &rig{home: &home{}, records: &records{}}
 	r.keys = token.NewKeys(from, token.KeysOptions{})
@@ -361,7 +373,7 @@ func newRigOn(t *testing.T, from backend, change func(*Config)) *rig {
 	return r
 }
 
-func (r *rig) token(t *testing.T, tenant, agent tenants.ID) (string, token.Claims) {
+func (r *rig) token(t testing.TB, tenant, agent tenants.ID) (string, token.Claims) {
 	t.Helper()
 	raw, c, err := r.issuer.Issue(token.Request{Tenant: tenant, Member: member, Agent: agent, Resource: resource, Scope: "notes", Life: time.Hour})
 	if err != nil {

@@ -28,6 +28,9 @@ const (
 	codeInternal     = -32603
 )
 
+// trustedLength is how much memory a Content-Length gets before anything came.
+const trustedLength = 64 << 10
+
 // ServeHTTP checks what can be checked of a request without knowing who sent
 // it, in this order: host, preflight, origin, content type, size. Then follow
 // the token and the dispatch.
@@ -72,7 +75,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.chain.ServeHTTP(w, r)
 }
 
-// readBody reads the messages of a request and gives the body back, or refuses.
+// readBody reads the body of a request and gives it back, or refuses.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, who *Request) bool {
 	if r.Body == nil || r.Body == http.NoBody {
 		if r.Method == http.MethodPost {
@@ -80,7 +83,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, who *Request) 
 		}
 		return r.Method != http.MethodPost
 	}
-	body, err := io.ReadAll(r.Body)
+	var body bytes.Buffer
+	body.Grow(int(min(max(r.ContentLength, 0), trustedLength)) + bytes.MinRead)
+	_, err := body.ReadFrom(r.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -93,15 +98,25 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, who *Request) 
 		refuse(w, http.StatusBadRequest, codeRefused, "The request could not be read.")
 		return false
 	}
-	setBody(r, body)
+	setBody(r, body.Bytes())
 	if r.Method != http.MethodPost {
 		return true
 	}
-	if !utf8.Valid(body) {
+	who.body = body.Bytes()
+	if !utf8.Valid(who.body) {
 		refuse(w, http.StatusBadRequest, jsonrpc.CodeParseError, "The request is not UTF-8.")
 		return false
 	}
-	if who.messages, err = parseMessages(body); err != nil { // the cause could quote the body
+	return true
+}
+
+// readMessages decodes the body of a POST, or refuses.
+func (s *Server) readMessages(w http.ResponseWriter, who *Request) bool {
+	if who.body == nil {
+		return true
+	}
+	var err error
+	if who.messages, err = parseMessages(who.body); err != nil { // the cause could quote the body
 		refuse(w, http.StatusBadRequest, jsonrpc.CodeParseError, "The request is not a JSON-RPC 2.0 message.")
 		return false
 	}

@@ -63,7 +63,8 @@ func (s *Server) direct(ctx context.Context, key sessionKey, m jsonrpc.Message, 
 }
 
 // takes reports whether a message concerns a request that runs here. An answer
-// is taken at most once.
+// is taken at most once; a cancelling is carried out here or by the SDK, which
+// must be fed it.
 func (s *session) takes(m jsonrpc.Message) bool {
 	switch m := m.(type) {
 	case *jsonrpc.Response:
@@ -76,7 +77,7 @@ func (s *session) takes(m jsonrpc.Message) bool {
 			return false
 		}
 		id, ok := idOf(params.RequestID)
-		return ok && s.conn.runs(id)
+		return ok && s.conn.cancels(id)
 	}
 	return false
 }

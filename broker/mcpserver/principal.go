@@ -28,7 +28,8 @@ type Request struct {
 
 	agent    *agentServer
 	running  *liveRequest
-	messages messages  // of a POST
+	body     []byte    // of a POST
+	messages messages  // in it, once the SDK's lane is taken
 	born     uuid.UUID // version 7: of the legacy session
 }
 

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
@@ -29,7 +30,9 @@ type Server struct {
 	codes     map[contract.Code]bool // the error table; homes may send anything
 
 	chain                 http.Handler // everything behind the checks on the request itself
+	sdk                   http.Handler // the SDK's lane, behind its own idea of identity
 	modernSSE, modernJSON http.Handler
+	modernHead            string // how every result begins in the era without sessions
 
 	agents   *lru.Cache[agentKey, *agentServer]
 	agentsMu sync.Mutex // held to get or create
@@ -82,6 +85,11 @@ func New(c Config) (*Server, error) {
 	if s.profiles, err = lru.New[[sha256.Size]byte, []*mcp.Tool](profilesMax); err != nil {
 		return nil, fmt.Errorf("cache of tool lists: %w", err)
 	}
+	name, err := json.Marshal(s.implementation())
+	if err != nil {
+		return nil, fmt.Errorf("name of this server: %w", err)
+	}
+	s.modernHead = `"_meta":{"` + mcp.MetaKeyServerInfo + `":` + string(name) + `},`
 	s.mount()
 	return s, nil
 }
@@ -107,8 +115,9 @@ func (s *Server) mount() {
 	asJSON.JSONResponse = true
 	s.modernJSON = mcp.NewStreamableHTTPHandler(get, &asJSON)
 	// The SDK takes the caller's identity only from its own middleware.
-	s.chain = s.authenticate(auth.RequireBearerToken(tokenInfo, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(
-		http.HandlerFunc(s.dispatch)))
+	s.sdk = auth.RequireBearerToken(tokenInfo, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(
+		http.HandlerFunc(s.serveSDK))
+	s.chain = s.authenticate(http.HandlerFunc(s.dispatch))
 }
 
 // Start begins to follow changes for open sessions. It returns when the ended
@@ -153,8 +162,7 @@ func (s *Server) Close() {
 // Sessions is the number of legacy sessions in memory.
 func (s *Server) Sessions() int { return s.sessions.len() }
 
-// dispatch chooses the handler by era. A request without a version is an
-// initialize or an old client.
+// dispatch chooses the lane.
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	who := requestFrom(r.Context())
 	if who == nil {
@@ -164,11 +172,19 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	if !s.readBody(w, r, who) {
 		return
 	}
-	if s.cfg.Lane != nil && s.cfg.Lane.Serve(w, r, who) {
+	if !s.cfg.NoHotLane && s.serveHot(w, r, who) {
 		return
 	}
+	if s.readMessages(w, who) {
+		s.sdk.ServeHTTP(w, r)
+	}
+}
+
+// serveSDK chooses the handler by era. A request without a version is an
+// initialize or an old client.
+func (s *Server) serveSDK(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Mcp-Protocol-Version") < modernEra {
-		s.serveLegacy(w, r, who)
+		s.serveLegacy(w, r, requestFrom(r.Context()))
 		return
 	}
 	decodeName(r.Header)

@@ -96,7 +96,7 @@ func TestAnOldSnapshotDoesNotUndoANewerList(t *testing.T) {
 }
 
 // await polls for what other goroutines are about to do.
-func await(t *testing.T, what string, ok func() bool) {
+func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(5 * time.Second)
 	for !ok() {
@@ -163,12 +163,12 @@ func TestRevokingCutsStreamsAndCalls(t *testing.T) {
 }
 
 // session begins a legacy session by hand and returns its id.
-func (r *rig) session(t *testing.T, raw string) string {
+func (r *rig) session(t testing.TB, raw string) string {
 	t.Helper()
 	return r.sessionIn(t, raw, "2025-11-25")
 }
 
-func (r *rig) sessionIn(t *testing.T, raw, era string) string {
+func (r *rig) sessionIn(t testing.TB, raw, era string) string {
 	t.Helper()
 	w := r.send(t, "POST", "/mcp", strings.Replace(initialize, "2025-11-25", era, 1), map[string]string{"Authorization": "Bearer " + raw})
 	id := w.Header().Get("Mcp-Session-Id")

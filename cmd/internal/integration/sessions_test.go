@@ -44,7 +44,7 @@ func startNode(t *testing.T, db pgtest.DB, id, publicURL string, change ...func(
 		Listen: addr, PublicURLs: []string{publicURL}, DatabaseURL: db.ServiceDSN, DatabaseRecord: db.RecorderDSN, DatabaseDirect: db.ListenDSN,
 		MasterKey: base64.StdEncoding.EncodeToString(make([]byte, 32)), Data: t.TempDir(), NodeID: id,
 		LogLevel: "debug", LogFormat: "text", CallTimeout: 20 * time.Second, ShutdownTimeout: 5 * time.Second,
-		MaxRequestBytes: 4 << 20, MaxResultBytes: 8 << 20,
+		MaxRequestBytes: 4 << 20, MaxResultBytes: 8 << 20, HotLane: true,
 	}
 	for _, fn := range change {
 		fn(&c)

@@ -87,7 +87,7 @@ func newNode(t testing.TB, db pgtest.DB, id string, change func(*broker.Config))
 		Listen: addr, DatabaseURL: db.ServiceDSN, DatabaseRecord: db.RecorderDSN, DatabaseDirect: db.ListenDSN,
 		MasterKey: base64.StdEncoding.EncodeToString(make([]byte, 32)), Data: t.TempDir(), NodeID: id,
 		LogLevel: "debug", LogFormat: "text", CallTimeout: 20 * time.Second, ShutdownTimeout: 5 * time.Second,
-		MaxRequestBytes: 4 << 20, MaxResultBytes: 8 << 20,
+		MaxRequestBytes: 4 << 20, MaxResultBytes: 8 << 20, HotLane: true,
 	}
 	if change != nil {
 		change(&c)
