@@ -14,7 +14,10 @@ import (
 	"time"
 
 	"siyuan-broker/broker/admission"
+	"siyuan-broker/broker/console"
 	"siyuan-broker/broker/mcpserver"
+	"siyuan-broker/broker/page"
+	"siyuan-broker/broker/people"
 	"siyuan-broker/broker/recorder"
 	"siyuan-broker/broker/relay"
 	"siyuan-broker/broker/token"
@@ -50,6 +53,9 @@ type Broker struct {
 	tunnel    *relay.Server
 	cluster   *ensemble
 	mcp       *mcpserver.Server
+	pages     *page.Pages
+	people    *people.People
+	console   *console.Console
 
 	tls   *tls.Config
 	ready chan struct{} // closed when the listeners are open
@@ -113,6 +119,10 @@ func New(cfg Config, db *Database, version string, log *slog.Logger) (*Broker, e
 		CallTimeout: cfg.CallTimeout, MaxBody: int64(cfg.MaxRequestBytes), NoHotLane: !cfg.HotLane,
 	})
 	if err != nil {
+		return nil, err
+	}
+
+	if err := b.newPages(); err != nil {
 		return nil, err
 	}
 

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"siyuan-broker/broker/people"
 )
 
 // Config is everything an operator can set. cmd/internal/settings fills it from
@@ -44,6 +46,7 @@ type Config struct {
 	ToolPerMinute   int           `key:"calls_per_minute_tool" env:"BROKER_CALLS_PER_MINUTE_TOOL" default:"0" doc:"Calls an agent may make to one tool in a minute, on all nodes together; 0: any number."`
 	TenantPerMinute int           `key:"calls_per_minute_tenant" env:"BROKER_CALLS_PER_MINUTE_TENANT" default:"6000" doc:"Calls all agents of a tenant may make in a minute, on all nodes together; 0: any number."`
 	HotLane         bool          `key:"hot_lane" env:"BROKER_HOT_LANE" default:"true" doc:"Answer plain tool calls on the short way; off: every call goes through the MCP SDK, with the same answers but slower."`
+	SignUp          string        `key:"sign_up" env:"BROKER_SIGN_UP" default:"invite" doc:"Who may make an account in the console: closed (the operator adds people), invite (with a link from siyuan-broker user invite) or open (anybody)."`
 	MaxRequestBytes int           `key:"max_request_bytes" env:"BROKER_MAX_REQUEST_BYTES" default:"4194304" doc:"Largest request body."`
 	MaxResultBytes  int           `key:"max_result_bytes" env:"BROKER_MAX_RESULT_BYTES" default:"8388608" doc:"Largest result passed inline."`
 }
@@ -114,6 +117,12 @@ func (c *Config) Validate() error {
 		}
 	} else if c.DatabaseURL != "" {
 		fail("master_key: needed with database_url, the same on every node; make one with: openssl rand -base64 32")
+	}
+	if c.SignUp == "" {
+		c.SignUp = string(people.SignUpInvite)
+	}
+	if !people.SignUpMode(c.SignUp).Valid() {
+		fail("sign_up: %q is not closed, invite or open", c.SignUp)
 	}
 	if !oneOf(c.LogLevel, "debug", "info", "warn", "error") {
 		fail("log_level: %q is not debug, info, warn or error", c.LogLevel)

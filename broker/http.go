@@ -3,10 +3,7 @@ package broker
 import (
 	"context"
 	"crypto/tls"
-
 	"errors"
-	"html/template"
-
 	"net/http"
 	"strings"
 	"time"
@@ -34,6 +31,10 @@ func (b *Broker) withRequestID(next echo.HandlerFunc) echo.HandlerFunc {
 // httpError answers errors of routes in the public vocabulary.
 func (b *Broker) httpError(err error, c echo.Context) {
 	if c.Response().Committed {
+		return
+	}
+	if forBrowsers(c.Request(), err) {
+		b.pages.Guard(b.people.Load(http.HandlerFunc(b.console.Missing))).ServeHTTP(c.Response(), c.Request())
 		return
 	}
 	id := c.Response().Header().Get(requestIDHeader)
@@ -95,29 +96,6 @@ func (b *Broker) readyz(c echo.Context) error {
 	check("database", b.db.Ping(ctx))
 	check("revocations", b.revoked.Ready())
 	return c.JSON(status, checks)
-}
-
-var welcomePage = template.Must(template.New("welcome").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>siyuan-broker</title>
-<style>:root{color-scheme:light dark}body{font:16px/1.6 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem}code{background:#8882;padding:.15em .35em;border-radius:.3em;overflow-wrap:anywhere}h1{font-size:1.4rem}p.lang{margin-top:2.5rem}</style>
-</head><body>
-<h1>siyuan-broker</h1>
-<p>This is a gateway that lets AI agents work in SiYuan notes, as far as their owner allows.</p>
-<p>Agents connect by MCP to <code>{{.MCP}}</code> with a token from the owner.</p>
-<div lang="zh-CN"><p class="lang">这是一个网关：AI 智能体可以在笔记主人允许的范围内使用思源笔记。</p>
-<p>智能体通过 MCP 连接 <code>{{.MCP}}</code>，令牌由笔记主人发放。</p></div>
-</body></html>
-`))
-
-// welcome tells a person who opened the address in a browser where they are.
-func (b *Broker) welcome(c echo.Context) error {
-	h := c.Response().Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	c.Response().WriteHeader(http.StatusOK)
-	return welcomePage.Execute(c.Response(), struct{ MCP string }{b.baseOf(c.Request()) + "/mcp"})
 }
 
 // LoopbackClient is a client for a node to ask itself, and the scheme its

@@ -29,6 +29,26 @@ func (b *Broker) routes() *echo.Echo {
 
 	e.GET("/healthz", b.healthz)
 	e.GET("/readyz", b.readyz)
-	e.GET("/", b.welcome)
+
+	// Pages for people. Each stands behind pages.Guard; see pages.go.
+	c := b.console
+	e.GET("/", b.open(c.Welcome))
+	e.GET("/assets/*", echo.WrapHandler(b.pages.Assets()))
+	e.GET("/console/signin", b.open(c.SignIn))
+	e.POST("/console/signin", b.open(c.DoSignIn))
+	e.POST("/console/signout", b.open(c.SignOut))
+	e.GET("/console/signup", b.open(c.SignUp))
+	e.POST("/console/signup", b.open(c.DoSignUp))
+	e.GET("/console/reset", b.open(c.Reset))
+	e.POST("/console/reset", b.open(c.DoReset))
+	e.GET("/console/enter", b.open(c.Enter))
+	e.POST("/console/enter", b.open(c.DoEnter))
+	e.GET("/console", b.signed(c.Home))
+	e.GET("/console/homes", b.signed(c.Homes))
+	e.POST("/console/tenant", b.signed(c.DoTenant))
+	e.GET("/console/account", b.signed(c.Account))
+	e.POST("/console/account", b.signed(c.DoProfile))
+	e.POST("/console/account/password", b.signed(c.DoPassword))
+	e.POST("/console/account/signout-everywhere", b.signed(c.DoSignOutEverywhere))
 	return e
 }

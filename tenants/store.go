@@ -14,6 +14,8 @@ import (
 // All methods may return an error of the connection, which callers treat as the
 // store being away. Other errors are named at each method.
 type Store interface {
+	SignInStore
+
 	// In runs fn in one transaction that sees and changes this tenant only. It
 	// commits when fn returns nil. A tenant that does not exist is simply empty.
 	In(ctx context.Context, tenant ID, fn func(Tx) error) error

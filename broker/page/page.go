@@ -74,6 +74,9 @@ func New(o Options) (*Pages, error) {
 	return p, nil
 }
 
+// SignIn is the page where people sign in.
+func (p *Pages) SignIn() Local { return p.opt.Paths.SignIn }
+
 // Base is the public URL by which a request came, without a slash at its end;
 // the main one if its host is none of them.
 func (p *Pages) Base(r *http.Request) string {

@@ -29,12 +29,12 @@ func newServe(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), c)
+			return serve(cmd.Context(), c, cmd.OutOrStdout())
 		},
 	}
 }
 
-func serve(ctx context.Context, c broker.Config) (err error) {
+func serve(ctx context.Context, c broker.Config, out io.Writer) (err error) {
 	log := logger(c)
 	db, err := openServing(ctx, &c, log)
 	if err != nil {
@@ -44,6 +44,9 @@ func serve(ctx context.Context, c broker.Config) (err error) {
 	b, err := broker.New(c, db, cli.Version, log)
 	if err != nil {
 		return cli.Fail(cli.ExitConfig, err)
+	}
+	if err := greetOperator(ctx, c, db, out); err != nil {
+		return err
 	}
 	return b.Run(ctx)
 }

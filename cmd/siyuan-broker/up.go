@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"siyuan-broker/broker"
+	"siyuan-broker/broker/people"
 	"siyuan-broker/cmd/internal/cli"
 	"siyuan-broker/connector"
 	"siyuan-broker/connector/siyuan/samplekernel"
@@ -141,6 +142,10 @@ func runUp(ctx context.Context, a *app, f upFlags, out, errOut io.Writer) (err e
 	if err != nil {
 		return err
 	}
+	console, err := people.NewLinks(db, c.PublicURLs[0]).SignIn(ctx, h.ownerID)
+	if err != nil {
+		return err
+	}
 	home, err := connector.New(h.config(c.PublicURLs[0]), cli.Version, log.With("part", "connector"))
 	if err != nil {
 		return cli.Fail(cli.ExitConfig, err)
@@ -151,7 +156,7 @@ func runUp(ctx context.Context, a *app, f upFlags, out, errOut io.Writer) (err e
 		return home.Run(ctx)
 	})
 	state := awaitHome(ctx, home, func() bool { return b.Reported(h.tenantID, h.instanceID) })
-	line := upLine{MCPURL: c.Resource(), AgentToken: token, ConsoleURL: c.PublicURLs[0] + "/", SiYuan: h.name(), Data: c.Data}
+	line := upLine{MCPURL: c.Resource(), AgentToken: token, ConsoleURL: console, SiYuan: h.name(), Data: c.Data}
 	if ctx.Err() == nil {
 		if why := h.trouble(state); why != "" {
 			log.Warn(why)

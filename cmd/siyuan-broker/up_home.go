@@ -36,7 +36,7 @@ type upHome struct {
 	data       string // the connector's data folder
 	shared     string // the folder with the tenant's ids
 
-	tenantID, instanceID tenants.ID // set by enrol
+	tenantID, instanceID, ownerID tenants.ID // set by enrol
 }
 
 func homeOf(f upFlags, level contract.Level, data string, errOut io.Writer) (*upHome, error) {
@@ -114,7 +114,7 @@ func (h *upHome) enrol(ctx context.Context, c broker.Config, db *broker.Database
 	if h.sample {
 		instance = state.Sample
 	}
-	h.tenantID, h.instanceID = state.Tenant, instance
+	h.tenantID, h.instanceID, h.ownerID = state.Tenant, instance, state.Owner
 	err = db.In(ctx, state.Tenant, func(tx tenants.Tx) error {
 		if _, err := tx.UpdateInstance(ctx, instance, tenants.InstanceUpdate{DefaultLevel: &h.level}); err != nil {
 			return err
@@ -239,6 +239,8 @@ var upText = template.Must(template.New("up").Parse(`
   MCP URL      {{.MCPURL}}
   Agent token  {{.AgentToken}}
   Data         {{.Data}}
+  Console      {{.ConsoleURL}}
+               signs you in; works once, within an hour
 
 Try it:
 

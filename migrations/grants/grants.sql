@@ -16,6 +16,7 @@ begin
         instances, notebooks, connectors, agents,
         toggles, consents, notebook_levels, switches, shares,
         oauth_clients, oauth_devices, oauth_codes, oauth_refresh_tokens,
+        console_sessions, known_devices, one_time_links,
         signing_keys, installation_settings, pairings to %I', service);
     execute format('grant select, insert, update on tenants to %I', service);
     execute format('grant select on calls to %I', service);

@@ -19,6 +19,9 @@ import (
 var tenantless = map[string]string{
 	"tenants":               "is the tenant: isolated by its own id",
 	"users":                 "a person may belong to several tenants",
+	"console_sessions":      "a person looks at all their tenants in one session",
+	"known_devices":         "a person's, not a tenant's",
+	"one_time_links":        "lead to a person, or to one who is not there yet",
 	"signing_keys":          "sign for the installation",
 	"installation_settings": "belong to the installation",
 	"pairings":              "belong to nobody until a person lets the machine in",

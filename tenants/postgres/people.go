@@ -74,11 +74,18 @@ func (s *Store) CreateUser(ctx context.Context, u tenants.User) (tenants.User, e
 	if err != nil {
 		return tenants.User{}, err
 	}
-	return s.user(ctx, "create user "+email, `
-		insert into users (id, email, name, locale, password_hash, oidc_issuer, oidc_subject)
-		values ($1, $2, $3, $4, $5, $6, $7)
-		returning `+userColumns,
-		tenants.NewID(), email, u.Name, u.Locale, textOrNull(u.PasswordHash), textOrNull(u.OIDCIssuer), textOrNull(u.OIDCSubject))
+	u.Email = email
+	return s.user(ctx, "create user "+email, insertUser, userValues(u)...)
+}
+
+const insertUser = `
+	insert into users (id, email, name, locale, password_hash, oidc_issuer, oidc_subject)
+	values ($1, $2, $3, $4, $5, $6, $7)
+	returning ` + userColumns
+
+// userValues are the arguments of insertUser, with a new id.
+func userValues(u tenants.User) []any {
+	return []any{tenants.NewID(), u.Email, u.Name, u.Locale, textOrNull(u.PasswordHash), textOrNull(u.OIDCIssuer), textOrNull(u.OIDCSubject)}
 }
 
 // User finds a person by id.

@@ -139,6 +139,11 @@ func (s *Store) Maintain(ctx context.Context, now time.Time, keepDays int) error
 	if _, err := s.service.Exec(ctx, `select purge_ended_sessions()`); err != nil {
 		return failure(err, "purge ended sessions")
 	}
+	for _, table := range []string{"console_sessions", "one_time_links"} {
+		if _, err := s.service.Exec(ctx, `delete from `+table+` where expires_at <= $1`, now); err != nil {
+			return failure(err, "purge %s", table)
+		}
+	}
 	if _, err := s.service.Exec(ctx, `select purge_oauth()`); err != nil {
 		return failure(err, "purge OAuth codes, tokens, devices and clients")
 	}

@@ -1,0 +1,4 @@
+package people
+
+// Provider is the installation's identity provider.
+type Provider struct{}
