@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"strings"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -25,56 +25,124 @@ type envelope struct {
 const maxWord = 128
 
 // open reads the envelope of raw arguments. Names may be spelled in any case,
-// with dashes or underscores.
+// with dashes or underscores; the exact one counts first, and of a name that
+// stands there twice the last.
 func open(raw json.RawMessage) (envelope, *contract.Error) {
-	args := map[string]json.RawMessage{}
-	if raw = bytes.TrimSpace(raw); len(raw) > 0 && !bytes.Equal(raw, []byte("null")) {
-		if err := json.Unmarshal(raw, &args); err != nil {
-			return envelope{}, contract.InvalidFields(contract.Field{Message: "the arguments must be one JSON object"})
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
+		raw = json.RawMessage("{}")
+	}
+	named := [...]named{{name: disclosure.ActionParam}, {name: disclosure.RequestParam}, {name: disclosure.TopicParam}}
+	s := scanner{text: raw}
+	for key, more := s.enter(); more; key, more = s.next() {
+		key, value := unescape(key), s.value()
+		for i := range named {
+			named[i].see(key, value)
 		}
 	}
+	if !s.end() {
+		return envelope{}, contract.InvalidFields(contract.Field{Message: "the arguments must be one JSON object"})
+	}
+	action, request, topic := &named[0], &named[1], &named[2]
 	var e envelope
-	for _, field := range []struct {
-		name string
-		into *string
-		keep bool
-	}{{disclosure.ActionParam, &e.action, false}, {disclosure.RequestParam, &e.requestID, false}, {disclosure.TopicParam, &e.topic, true}} {
-		key, ok := find(args, field.name)
-		if !ok {
-			continue
-		}
-		err := json.Unmarshal(args[key], field.into) // null leaves it empty
-		if !field.keep {
-			if err != nil || len(*field.into) > maxWord {
-				return envelope{}, contract.InvalidFields(contract.Field{Path: field.name, Message: "must be a short string"})
-			}
-			delete(args, key)
-		}
+	var err *contract.Error
+	if e.action, err = action.word(); err == nil {
+		e.requestID, err = request.word()
 	}
-	if len(e.topic) > maxWord {
-		e.topic = e.topic[:maxWord]
+	if err != nil {
+		return envelope{}, err
 	}
-	rest, err := json.Marshal(args)
-	if err != nil { // the values were valid a moment ago
-		return envelope{}, contract.Internalf(err, "encode arguments")
+	e.topic, _ = stringOf(topic.value) // an odd one is not one
+	e.topic = e.topic[:min(len(e.topic), maxWord)]
+	e.rest = raw
+	if action.key != nil || request.key != nil {
+		e.rest = without(raw, action.key, request.key)
 	}
-	e.rest = rest
 	return e, nil
 }
 
-// find is the key of a map that means the given camelCase name; the exact one
-// first.
-func find(args map[string]json.RawMessage, name string) (string, bool) {
-	if _, ok := args[name]; ok {
-		return name, true
+// named is a member that is looked for, and what was found.
+type named struct {
+	name       string
+	key, value []byte // nil: not there
+}
+
+func (n *named) see(key, value []byte) {
+	switch exact := string(key) == n.name; {
+	case exact, string(n.key) != n.name && spells(key, n.name):
+		n.key, n.value = key, value
 	}
-	plain := strings.NewReplacer("_", "", "-", "")
-	for key := range args {
-		if strings.EqualFold(plain.Replace(key), name) {
-			return key, true
+}
+
+// word is a short string that errors may repeat, "" where there is none.
+func (n *named) word() (string, *contract.Error) {
+	word, ok := stringOf(n.value)
+	if !ok || len(word) > maxWord {
+		return "", contract.InvalidFields(contract.Field{Path: n.name, Message: "must be a short string"})
+	}
+	return word, nil
+}
+
+// stringOf decodes a string, or null or nothing as "".
+func stringOf(value []byte) (string, bool) {
+	if value == nil {
+		return "", true
+	}
+	if value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
+		return string(value[1 : len(value)-1]), true
+	}
+	var text string
+	err := json.Unmarshal(value, &text)
+	return text, err == nil
+}
+
+// unescape gives a key as it was meant.
+func unescape(key []byte) []byte {
+	if bytes.IndexByte(key, '\\') < 0 {
+		return key
+	}
+	text, _ := stringOf(slices.Concat([]byte{'"'}, key, []byte{'"'})) // the scanner found it good
+	return []byte(text)
+}
+
+// spells reports whether key is a camelCase name in other words.
+func spells(key []byte, name string) bool {
+	i := 0
+	for _, c := range key {
+		switch {
+		case c == '_' || c == '-':
+		case i < len(name) && lower(c) == lower(name[i]):
+			i++
+		default:
+			return false
 		}
 	}
-	return "", false
+	return i == len(name)
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c |= 0x20
+	}
+	return c
+}
+
+// without is an object without the members of two keys.
+func without(raw []byte, a, b []byte) []byte {
+	rest := make([]byte, 1, len(raw))
+	rest[0] = '{'
+	s := scanner{text: raw}
+	for key, more := s.enter(); more; key, more = s.next() {
+		from := s.keyAt
+		key, _ := unescape(key), s.value()
+		if a != nil && bytes.Equal(key, a) || b != nil && bytes.Equal(key, b) {
+			continue
+		}
+		if len(rest) > 1 {
+			rest = append(rest, ',')
+		}
+		rest = append(rest, raw[from:s.at]...)
+	}
+	return append(rest, '}')
 }
 
 // requestID is the id of a call, for a write also its at-most-once key: the one

@@ -19,6 +19,10 @@ func TestOpenSeparatesTheEnvelope(t *testing.T) {
 		`{"action":"a","topic":7}`:        {action: "a", rest: json.RawMessage(`{"topic":7}`)},
 		`{"action":"a","request-id":"r"}`: {action: "a", requestID: "r", rest: json.RawMessage(`{}`)},
 		`{"action":"a","requestID":"r","id":"x"}`: {action: "a", requestID: "r", rest: json.RawMessage(`{"id":"x"}`)},
+		`{"\u0061ction":"l\u0069st","x\n":1}`:     {action: "list", rest: json.RawMessage(`{"x\n":1}`)},
+		`{"action":"a","action":"b","x":[1, 2]}`:  {action: "b", rest: json.RawMessage(`{"x":[1, 2]}`)},
+		`{"Action":"a","action":"b","ACTION":1}`:  {action: "b", rest: json.RawMessage(`{"Action":"a","ACTION":1}`)},
+		`{"x":1,"a_c-tion":"b","actions":2}`:      {action: "b", rest: json.RawMessage(`{"x":1,"actions":2}`)},
 	} {
 		got, err := open(json.RawMessage(in))
 		if err != nil || got.action != want.action || got.topic != want.topic || got.requestID != want.requestID || string(got.rest) != string(want.rest) {

@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// scanDepth bounds how deep a text may nest that a scanner reads.
-const scanDepth = 128
+// scanDepth bounds how deep a text may nest that a scanner reads. It is the SDK's
+// own bound.
+const scanDepth = 1000
 
 // longNumber is a length in bytes that every number of a float64 without an
 // exponent may have.
@@ -25,6 +26,7 @@ const longNumber = 24
 type scanner struct {
 	text  []byte
 	at    int
+	keyAt int // where the last key began, with its quote
 	depth int
 	bad   bool
 	large bool // a number has an exponent or is long: a float64 may not hold it
@@ -97,6 +99,7 @@ func (s *scanner) leave() bool {
 
 func (s *scanner) key() ([]byte, bool) {
 	s.peek()
+	s.keyAt = s.at
 	quoted := s.str()
 	if s.bad || !s.take(':') {
 		return nil, false
