@@ -41,6 +41,7 @@ type Recorder struct {
 	queue   chan tenants.Call
 	written atomic.Uint64
 	dropped atomic.Uint64
+	unsaid  atomic.Uint64 // of those, what a full queue dropped since the log last said so
 
 	stop    chan struct{}
 	stopped sync.Once
@@ -67,6 +68,7 @@ func (r *Recorder) Record(c tenants.Call) {
 	case r.queue <- c:
 	default:
 		r.dropped.Add(1)
+		r.unsaid.Add(1)
 	}
 }
 
@@ -98,6 +100,9 @@ func (r *Recorder) run() {
 	defer tick.Stop()
 	pending := make([]tenants.Call, 0, r.batch)
 	flush := func() {
+		if n := r.unsaid.Swap(0); n > 0 {
+			r.log.Error("call records were lost: they come faster than they can be written", "calls", n, "lost_in_all", r.dropped.Load())
+		}
 		if len(pending) > 0 {
 			r.write(pending)
 			pending = pending[:0]

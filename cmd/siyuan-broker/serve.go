@@ -36,6 +36,7 @@ func newServe(a *app) *cobra.Command {
 
 func serve(ctx context.Context, c broker.Config, out io.Writer) (err error) {
 	log := logger(c)
+	broker.TuneMemory(log)
 	db, err := openServing(ctx, &c, log)
 	if err != nil {
 		return err

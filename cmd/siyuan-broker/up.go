@@ -101,6 +101,7 @@ func runUp(ctx context.Context, a *app, f upFlags, out, errOut io.Writer) (err e
 		return err
 	}
 	log := cli.Logger(errOut, c.LogLevel, "text")
+	broker.TuneMemory(log)
 
 	db, err := openForUp(ctx, &c, admin, log)
 	if err != nil {
