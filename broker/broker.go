@@ -16,6 +16,7 @@ import (
 	"siyuan-broker/broker/admission"
 	"siyuan-broker/broker/console"
 	"siyuan-broker/broker/mcpserver"
+	"siyuan-broker/broker/oauth"
 	"siyuan-broker/broker/page"
 	"siyuan-broker/broker/people"
 	"siyuan-broker/broker/recorder"
@@ -55,6 +56,7 @@ type Broker struct {
 	mcp       *mcpserver.Server
 	pages     *page.Pages
 	people    *people.People
+	oauth     *oauth.Server
 	console   *console.Console
 
 	tls   *tls.Config
@@ -64,7 +66,11 @@ type Broker struct {
 
 // New wires a broker over an open database. The configuration must have been
 // validated.
-func New(cfg Config, db *Database, version string, log *slog.Logger) (*Broker, error) {
+func New(cfg Config, db *Database, version string, log *slog.Logger, change ...Option) (*Broker, error) {
+	var o options
+	for _, fn := range change {
+		fn(&o)
+	}
 	b := &Broker{cfg: cfg, log: log, db: db, now: time.Now, version: version, ready: make(chan struct{})}
 	if err := b.loadTLS(); err != nil {
 		return nil, err
@@ -115,7 +121,7 @@ func New(cfg Config, db *Database, version string, log *slog.Logger) (*Broker, e
 	b.mcp, err = mcpserver.New(mcpserver.Config{
 		PublicURLs: cfg.PublicURLs, Issuer: b.Issuer(), Catalogue: catalogue, Tokens: verifier, Snapshots: b.snapshots,
 		Relay: b.cluster.relay, Limit: b.cluster.limit(perMinute{cfg.CallsPerMinute, cfg.ToolPerMinute, cfg.TenantPerMinute}), Recorder: b.recorder,
-		Keys: db, Ended: endedSessions{db, b.cluster.net, log}, Peers: b.cluster.peers(), Book: book{db}, Version: version, Origins: cfg.AllowedOrigins, Log: log,
+		Keys: db, Ended: endedSessions{db, b.cluster.net, log}, Peers: b.cluster.peers(), Book: book{db}, Version: version, Origins: cfg.AllowedOrigins, Scopes: oauth.Scopes(), Log: log,
 		CallTimeout: cfg.CallTimeout, MaxBody: int64(cfg.MaxRequestBytes), NoHotLane: !cfg.HotLane,
 	})
 	if err != nil {
@@ -123,6 +129,9 @@ func New(cfg Config, db *Database, version string, log *slog.Logger) (*Broker, e
 	}
 
 	if err := b.newPages(); err != nil {
+		return nil, err
+	}
+	if err := b.newOAuth(resources, catalogue, verifier, o); err != nil {
 		return nil, err
 	}
 

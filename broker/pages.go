@@ -11,6 +11,7 @@ import (
 
 	"siyuan-broker/broker/cluster"
 	"siyuan-broker/broker/console"
+	"siyuan-broker/broker/oauth"
 	"siyuan-broker/broker/page"
 	"siyuan-broker/broker/people"
 	"siyuan-broker/tenants"
@@ -18,7 +19,11 @@ import (
 
 // navigation is what everybody who is signed in finds at the top of each page.
 func navigation() []page.NavItem {
-	return []page.NavItem{{Path: console.HomePath, Key: "nav.home"}}
+	return []page.NavItem{
+		{Path: console.HomePath, Key: "nav.home"},
+		{Path: page.Path(oauth.AgentsPath), Key: "nav.agents"},
+		{Path: page.Path(oauth.ConnectPath), Key: "nav.connect"},
+	}
 }
 
 // newPages wires what people see. It needs the cluster.

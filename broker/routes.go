@@ -25,7 +25,7 @@ func (b *Broker) routes() *echo.Echo {
 	e.Any("/.well-known/oauth-protected-resource", echo.WrapHandler(http.HandlerFunc(b.mcp.ServeMetadata)))
 	e.Any("/.well-known/oauth-protected-resource/mcp", echo.WrapHandler(http.HandlerFunc(b.mcp.ServeMetadata)))
 	e.Any("/.well-known/oauth-protected-resource/mcp/", echo.WrapHandler(http.HandlerFunc(b.mcp.ServeMetadata)))
-	e.GET("/oauth/jwks", echo.WrapHandler(b.keys))
+	b.signInRoutes(e)
 
 	e.GET("/healthz", b.healthz)
 	e.GET("/readyz", b.readyz)

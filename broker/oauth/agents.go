@@ -20,10 +20,10 @@ import (
 
 // Paths of the pages for people.
 const (
-	AgentsPath      = "/agents"
-	AgentRevokePath = "/agents/revoke"
-	TokenPagePath   = "/agents/token"
-	ConnectPath     = "/connect"
+	AgentsPath      = "/console/agents"
+	AgentRevokePath = "/console/agents/revoke"
+	TokenPagePath   = "/console/agents/token"
+	ConnectPath     = "/console/connect"
 )
 
 // agentsPage lists the agents of the tenant that is shown.

@@ -106,8 +106,13 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // open admits pages of any origin, which may read what needs no cookie, and
 // answers their preflights. It reports whether the request is one to answer.
-func open(w http.ResponseWriter, r *http.Request, method string) bool {
+func (s *Server) open(w http.ResponseWriter, r *http.Request, method string) bool {
 	h := w.Header()
+	if !s.cfg.Pages.Known(r) {
+		re := refuse("invalid_request", "This host is not one of the service's addresses. Use %s.", s.cfg.Issuer)
+		answer(w, http.StatusMisdirectedRequest, map[string]string{"error": re.code, "error_description": re.description})
+		return false
+	}
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("X-Content-Type-Options", "nosniff")
 	allowed := method + ", OPTIONS"

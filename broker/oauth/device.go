@@ -24,7 +24,7 @@ const (
 // ServeDevice begins a sign-in on a device without a browser (RFC 8628). There
 // is no link with the code in it: who types the code has the device before them.
 func (s *Server) ServeDevice(w http.ResponseWriter, r *http.Request) {
-	if !open(w, r, http.MethodPost) {
+	if !s.open(w, r, http.MethodPost) {
 		return
 	}
 	body, err := s.device(w, r)

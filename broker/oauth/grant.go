@@ -181,7 +181,7 @@ func invalidGrant(description string) *refusal { return refuse("invalid_grant", 
 
 // ServeToken answers the token endpoint.
 func (s *Server) ServeToken(w http.ResponseWriter, r *http.Request) {
-	if !open(w, r, http.MethodPost) {
+	if !s.open(w, r, http.MethodPost) {
 		return
 	}
 	out, err := s.token(w, r)

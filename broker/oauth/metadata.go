@@ -63,7 +63,7 @@ func metadataDocument(issuer string) ([]byte, error) {
 
 // ServeMetadata answers the metadata of the authorization server.
 func (s *Server) ServeMetadata(w http.ResponseWriter, r *http.Request) {
-	if !open(w, r, http.MethodGet) {
+	if !s.open(w, r, http.MethodGet) {
 		return
 	}
 	h := w.Header()

@@ -53,7 +53,7 @@ func sortRedirects(uris []string) (good []string, bad []badRedirect) {
 // ServeRegister registers a client: always a public one. It gives no right to
 // anything, so anybody may, within limits.
 func (s *Server) ServeRegister(w http.ResponseWriter, r *http.Request) {
-	if !open(w, r, http.MethodPost) {
+	if !s.open(w, r, http.MethodPost) {
 		return
 	}
 	body, err := s.register(w, r)

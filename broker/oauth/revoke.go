@@ -15,7 +15,7 @@ import (
 // token the agent and everything of it, with an access token that one. What is
 // no token of ours is revoked already.
 func (s *Server) ServeRevoke(w http.ResponseWriter, r *http.Request) {
-	if !open(w, r, http.MethodPost) {
+	if !s.open(w, r, http.MethodPost) {
 		return
 	}
 	if err := s.revokeToken(w, r); err != nil {

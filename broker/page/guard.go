@@ -29,7 +29,7 @@ const visitCookie = "visit"
 func (p *Pages) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secureHeaders(w.Header(), p.Secure(r))
-		if _, ok := p.hosts[strings.ToLower(r.Host)]; !ok {
+		if !p.Known(r) {
 			p.Error(w, r, http.StatusMisdirectedRequest)
 			return
 		}

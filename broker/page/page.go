@@ -86,6 +86,12 @@ func (p *Pages) Base(r *http.Request) string {
 	return strings.TrimRight(p.opt.PublicURLs[0], "/")
 }
 
+// Known reports whether a request came to one of the public hosts.
+func (p *Pages) Known(r *http.Request) bool {
+	_, ok := p.hosts[strings.ToLower(r.Host)]
+	return ok
+}
+
 // Secure reports whether a request came by an https URL of ours. What decides
 // is the configured URL of its host, never a header that a client could set.
 func (p *Pages) Secure(r *http.Request) bool {
