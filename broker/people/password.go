@@ -108,7 +108,7 @@ func (h *Hasher) Check(ctx context.Context, hash, password string) (ok, old bool
 	}
 	salt, saltErr := base64.RawStdEncoding.DecodeString(parts[4])
 	want, keyErr := base64.RawStdEncoding.DecodeString(parts[5])
-	if err := errors.Join(saltErr, keyErr); err != nil || len(want) < 16 || version != argon2.Version || used.Time < 1 || used.Threads < 1 || used.Memory > 1<<20 || used.Time > 64 {
+	if err := errors.Join(saltErr, keyErr); err != nil || len(want) < 16 || version != argon2.Version || used.Time < 1 || used.Threads < 1 || used.Memory > 1<<18 || used.Time > 64 {
 		return false, false, fmt.Errorf("stored password hash cannot be used: %w", err)
 	}
 	release, err := h.take(ctx)
