@@ -36,17 +36,34 @@ func (n *session) call(ctx context.Context, c contract.Call, idempotent bool, pr
 		return contract.Result{}, &broken{why: n.lost(errPoolClosed)}
 	}
 	defer n.leave()
-	s, err := n.pool.get(ctx)
+	s, err := n.streamFor(ctx, len(c.Args))
 	switch {
 	case errors.Is(err, errPoolClosed):
 		return contract.Result{}, &broken{why: n.lost(err)}
 	case errors.Is(err, errQueueFull):
 		n.hub.n.overloaded.Add(1)
-		return failed(contract.Fail(contract.RateLimited, "Too many calls are waiting for this home.").After(1)), nil
+		return failed(overloaded()), nil
 	case err != nil:
 		return failed(expired(ctx, false)), nil
 	}
 	return n.exchange(ctx, s, c, idempotent, progress)
+}
+
+func overloaded() *contract.Error {
+	return contract.Fail(contract.RateLimited, "Too many calls are waiting for this home.").After(1)
+}
+
+// streamFor takes a stream for a body of the given size: one of the bulk session
+// if it is large.
+func (n *session) streamFor(ctx context.Context, size int) (*stream, error) {
+	if size > wire.Inline {
+		if b := n.bulk(ctx); b != nil {
+			if s, err := b.pool.get(ctx); !errors.Is(err, errPoolClosed) {
+				return s, err
+			}
+		}
+	}
+	return n.pool.get(ctx)
 }
 
 func failed(e *contract.Error) contract.Result { return contract.Result{Err: e} }
@@ -85,9 +102,9 @@ func (n *session) exchange(ctx context.Context, s *stream, c contract.Call, idem
 		if len(res.Body) > 64<<10 {
 			s.st.Shrink()
 		}
-		n.pool.put(s)
+		s.pool.put(s)
 		return res, nil
-	case ctx.Err() != nil && !n.mux.IsClosed():
+	case ctx.Err() != nil && !s.st.Session().IsClosed():
 		n.discard(s, whole)
 		return failed(expired(ctx, !idempotent)), nil
 	}
@@ -109,13 +126,16 @@ func (n *session) ask(ctx context.Context, s *stream, c contract.Call, digest st
 	if known {
 		head.Grant = nil
 	}
+	if head.Bulk = n.door.expect(s); head.Bulk != 0 {
+		defer n.door.forget(head.Bulk)
+	}
 	switch err := s.w.Write(wire.FrameCall, head, args); {
 	case errors.Is(err, wire.ErrTooLarge):
 		return failed(contract.Fail(contract.TooLarge, "The arguments are larger than %d bytes.", n.cfg.Limits.Result).WithCause(err)), false, nil
 	case err != nil:
 		return res, false, err
 	}
-	res, err = n.answer(s, progress)
+	res, err = n.answer(ctx, s, progress)
 	switch {
 	case errors.Is(err, errGrantUnknown) && !known:
 		err = wire.Violation("%s in answer to a call with its grant", wire.FrameGrantUnknown)
@@ -137,7 +157,7 @@ func timeLeft(ctx context.Context, margin time.Duration) int64 {
 }
 
 // answer reads frames until one ends the call.
-func (n *session) answer(s *stream, progress func(contract.Progress)) (contract.Result, error) {
+func (n *session) answer(ctx context.Context, s *stream, progress func(contract.Progress)) (contract.Result, error) {
 	for {
 		f, err := s.r.Next()
 		if err != nil {
@@ -159,10 +179,15 @@ func (n *session) answer(s *stream, progress func(contract.Progress)) (contract.
 				return contract.Result{}, err
 			}
 			res := contract.Result{Body: f.Body, Stats: checkStats(r.Stats)}
-			if len(f.Body) > n.cfg.Limits.Result {
-				return contract.Result{}, wire.Violation("result of %d bytes, allowed are %d", len(f.Body), n.cfg.Limits.Result)
+			if r.Bulk {
+				if res.Body, err = n.bulkResult(ctx, s, f); err != nil {
+					return contract.Result{}, err
+				}
 			}
-			if err := wire.CheckJSON(f.Body, n.cfg.Limits.Depth); err != nil {
+			if len(res.Body) > n.cfg.Limits.Result {
+				return contract.Result{}, wire.Violation("result of %d bytes, allowed are %d", len(res.Body), n.cfg.Limits.Result)
+			}
+			if err := wire.CheckJSON(res.Body, n.cfg.Limits.Depth); err != nil {
 				res.Body, res.Err = nil, contract.Internalf(err, "result of connector %s", n.rec.ID)
 			}
 			return res, nil
@@ -182,6 +207,14 @@ func (n *session) answer(s *stream, progress func(contract.Progress)) (contract.
 			return contract.Result{}, wire.Violation("%s in answer to a call", f.Type)
 		}
 	}
+}
+
+// bulkResult is the body of a RESULT that says to be on the bulk session.
+func (n *session) bulkResult(ctx context.Context, s *stream, f wire.Frame) ([]byte, error) {
+	if s.result == nil || s.bulk || len(f.Body) > 0 {
+		return nil, wire.Violation("result in two places")
+	}
+	return n.door.await(ctx, s)
 }
 
 // decode reads a header and checks that it answers the current call.
@@ -204,7 +237,7 @@ func (n *session) discard(s *stream, cancel bool) {
 			_ = s.w.Write(wire.FrameCancel, wire.Cancel{ID: s.last}, nil) // closing says the same, only less clearly
 		}
 		_ = s.st.Close()
-		n.pool.drop()
+		s.pool.drop()
 	})
 }
 

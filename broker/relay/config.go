@@ -60,6 +60,11 @@ type Timing struct {
 	ReplyMargin  time.Duration // the home gets this much less than the caller has, so that its answer arrives
 	MaxCall      time.Duration // for a call without deadline
 	Directory    time.Duration // one query of the Directory
+	Bulk         time.Duration // how long to wait for a bulk session before doing without
+	BulkAgain    time.Duration // and for how long then
+	BulkIdle     time.Duration // an unused bulk session is closed
+	BulkWrite    time.Duration // sign of life on a bulk session, where an answer waits behind megabytes
+	StreamIdle   time.Duration // a transfer in which nothing moves is given up
 }
 
 // DefaultTiming is what production uses.
@@ -69,6 +74,7 @@ func DefaultTiming() Timing {
 		Write: 30 * time.Second, StreamOpen: time.Minute, StreamClose: 5 * time.Second,
 		Goodbye: 500 * time.Millisecond, Drain: 10 * time.Second, ReplyMargin: 100 * time.Millisecond,
 		MaxCall: 10 * time.Minute, Directory: 5 * time.Second,
+		Bulk: 3 * time.Second, BulkAgain: time.Minute, BulkIdle: 30 * time.Second, BulkWrite: time.Minute, StreamIdle: time.Minute,
 	}
 }
 
@@ -76,7 +82,8 @@ func DefaultTiming() Timing {
 // takes seconds outside.
 func (t Timing) Scale(f float64) Timing {
 	for _, d := range []*time.Duration{&t.Handshake, &t.PingInterval, &t.PingTimeout, &t.Write, &t.StreamOpen,
-		&t.StreamClose, &t.Goodbye, &t.Drain, &t.ReplyMargin, &t.MaxCall, &t.Directory} {
+		&t.StreamClose, &t.Goodbye, &t.Drain, &t.ReplyMargin, &t.MaxCall, &t.Directory,
+		&t.Bulk, &t.BulkAgain, &t.BulkIdle, &t.BulkWrite, &t.StreamIdle} {
 		*d = time.Duration(float64(*d) * f)
 	}
 	return t
@@ -94,12 +101,16 @@ type Limits struct {
 	Handshakes int // connections that have not yet proven who they are
 	Notebooks  int // in a status
 	Tokens     int // token ids remembered against replay
+
+	Transfers       int // running at once with a connector; more are rate_limited
+	TenantTransfers int // of one tenant on this node
 }
 
 // DefaultLimits is what production uses.
 func DefaultLimits() Limits {
 	return Limits{Result: 8 << 20, Header: 256 << 10, Depth: 256, Streams: 64, Queue: 256,
-		Sessions: 20_000, PerTenant: 200, Handshakes: 1024, Notebooks: 5_000, Tokens: 100_000}
+		Sessions: 20_000, PerTenant: 200, Handshakes: 1024, Notebooks: 5_000, Tokens: 100_000,
+		Transfers: 16, TenantTransfers: 64}
 }
 
 func (l Limits) frame() wire.Limits {

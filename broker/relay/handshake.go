@@ -21,15 +21,16 @@ func reject(code wire.RejectCode, format string, args ...any) *wire.Reject {
 	return &wire.Reject{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// establish turns a connection into a registered session and its control
-// stream. A connector that fails is told why where that helps its owner and
-// nobody else; its connection is left for the caller to close.
-func (s *Server) establish(l *link) (*session, *wire.Reader, error) {
+// establish turns a connection into a registered session, or into the bulk
+// session of one, and returns what serves it to its end. A connector that fails
+// is told why where that helps its owner and nobody else; its connection is left
+// for the caller to close.
+func (s *Server) establish(l *link) (serve func(), err error) {
 	started := s.cfg.Now()
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timing.Handshake)
 	defer cancel()
 	_ = l.SetDeadline(time.Now().Add(s.cfg.Timing.Handshake)) // a dead connection fails below
-	n, err := s.greet(ctx, l)
+	n, b, err := s.greet(ctx, l)
 	if err != nil {
 		var bye *wire.Reject
 		var bad *wire.ProtocolError
@@ -42,12 +43,15 @@ func (s *Server) establish(l *link) (*session, *wire.Reader, error) {
 			bye = reject(wire.RejectInternal, "The broker cannot check this connector now.")
 			bye.RetryAfterS = 5
 		default:
-			return nil, nil, err
+			return nil, err
 		}
 		_ = wire.NewWriter(l, wire.HandshakeLimits()).Write(wire.FrameReject, bye, nil) // it may be gone
-		return nil, nil, err
+		return nil, err
 	}
 	_ = l.SetDeadline(time.Time{})
+	if b != nil {
+		return b.run, nil
+	}
 	control, err := n.acceptControl(ctx)
 	if err == nil {
 		if no := s.hub.register(n, started); no != nil {
@@ -57,54 +61,97 @@ func (s *Server) establish(l *link) (*session, *wire.Reader, error) {
 	if err != nil {
 		n.end(err)
 		n.tasks.Wait()
-		return nil, nil, err
+		return nil, err
 	}
-	return n, control, nil
+	return func() {
+		s.seen(n.rec)
+		n.run(control)
+		s.hub.forget(n)
+		s.seen(n.rec)
+	}, nil
 }
 
-// greet speaks CHALLENGE, AUTH, WELCOME.
-func (s *Server) greet(ctx context.Context, l *link) (*session, error) {
-	r, w := wire.NewReader(l, wire.HandshakeLimits()), wire.NewWriter(l, wire.HandshakeLimits())
-	raw := make([]byte, wire.NonceSize)
-	if _, err := io.ReadFull(s.cfg.Rand, raw); err != nil {
-		return nil, fmt.Errorf("make nonce: %w", err)
-	}
-	nonce := base64.RawURLEncoding.EncodeToString(raw)
-	if err := w.Write(wire.FrameChallenge, wire.Challenge{Versions: wire.Versions(), Nonce: nonce}, nil); err != nil {
-		return nil, err
-	}
-	f, err := r.Next()
+// greet speaks CHALLENGE, AUTH, WELCOME. It makes a session, or else the bulk
+// session of one.
+func (s *Server) greet(ctx context.Context, l *link) (*session, *bulk, error) {
+	auth, rec, err := s.challenge(ctx, l)
 	if err != nil {
-		return nil, fmt.Errorf("await AUTH: %w", err)
+		return nil, nil, err
 	}
-	if f.Type != wire.FrameAuth {
-		return nil, wire.Violation("%s instead of AUTH", f.Type)
-	}
-	var auth wire.Auth
-	if err := r.Decode(f, &auth); err != nil {
-		return nil, err
-	}
-	if !slices.Contains(wire.Versions(), auth.Version) {
-		return nil, reject(wire.RejectVersion, "This broker speaks versions %v.", wire.Versions())
-	}
-	rec, err := s.authenticate(ctx, auth.Token, nonce, l.binding)
-	if err != nil {
-		return nil, err
-	}
-	if auth.Kind != wire.KindCalls { // bulk sessions would be paired with the live one here
-		return nil, reject(wire.RejectKind, "This broker offers no %q sessions.", clip(string(auth.Kind), maxID))
+	switch {
+	case auth.Kind == wire.KindBulk && auth.Epoch > 0:
+		b, err := s.greetBulk(l, rec, auth)
+		return nil, b, err
+	case auth.Kind != wire.KindCalls: // a probe among them
+		return nil, nil, reject(wire.RejectKind, "This broker offers no %q sessions.", clip(string(auth.Kind), maxID))
 	}
 	epoch, err := s.cfg.Directory.NextEpoch(ctx, rec.Tenant, rec.ID)
 	if err != nil {
-		return nil, fmt.Errorf("%w: next epoch of %s: %w", errDirectory, rec.ID, err)
+		return nil, nil, fmt.Errorf("%w: next epoch of %s: %w", errDirectory, rec.ID, err)
 	}
-	t, lim := s.cfg.Timing, s.cfg.Limits
-	welcome := wire.Welcome{Version: auth.Version, Node: s.cfg.Node, Epoch: epoch, MaxFrame: lim.frame().Frame, MaxHeader: lim.Header,
-		MaxResult: lim.Result, MaxCalls: lim.Streams, PingIntervalMS: t.PingInterval.Milliseconds(), PingTimeoutMS: t.PingTimeout.Milliseconds()}
-	if err := w.Write(wire.FrameWelcome, welcome, nil); err != nil {
+	if err := s.welcome(l, auth, epoch); err != nil {
+		return nil, nil, err
+	}
+	n, err := s.newSession(l, rec, epoch, auth)
+	return n, nil, err
+}
+
+// greetBulk pairs a connection with the session it names, which must be here,
+// live and of the same connector. It costs no epoch.
+func (s *Server) greetBulk(l *link, rec ConnectorRecord, auth wire.Auth) (*bulk, error) {
+	n := s.hub.session(rec.Tenant, rec.Instance)
+	elsewhere := reject(wire.RejectElsewhere, "The session that this one belongs to is not on this node.")
+	if n == nil || n.rec.ID != rec.ID || n.epoch != auth.Epoch || !n.door.offered {
+		return nil, elsewhere
+	}
+	b := n.newBulk(l)
+	if !n.door.attach(b) {
+		return nil, elsewhere
+	}
+	err := s.welcome(l, auth, n.epoch)
+	if err == nil {
+		err = b.start()
+	}
+	if err != nil {
+		b.gone()
 		return nil, err
 	}
-	return s.newSession(l, rec, epoch, auth)
+	return b, nil
+}
+
+func (s *Server) welcome(l *link, auth wire.Auth, epoch int64) error {
+	t, lim := s.cfg.Timing, s.cfg.Limits
+	return wire.NewWriter(l, wire.HandshakeLimits()).Write(wire.FrameWelcome, wire.Welcome{Version: auth.Version, Node: s.cfg.Node, Epoch: epoch,
+		MaxFrame: lim.frame().Frame, MaxHeader: lim.Header, MaxResult: lim.Result, MaxCalls: lim.Streams,
+		PingIntervalMS: t.PingInterval.Milliseconds(), PingTimeoutMS: t.PingTimeout.Milliseconds(), Bulk: auth.Bulk}, nil)
+}
+
+// challenge finds out who connects.
+func (s *Server) challenge(ctx context.Context, l *link) (auth wire.Auth, rec ConnectorRecord, err error) {
+	r, w := wire.NewReader(l, wire.HandshakeLimits()), wire.NewWriter(l, wire.HandshakeLimits())
+	raw := make([]byte, wire.NonceSize)
+	if _, err := io.ReadFull(s.cfg.Rand, raw); err != nil {
+		return auth, rec, fmt.Errorf("make nonce: %w", err)
+	}
+	nonce := base64.RawURLEncoding.EncodeToString(raw)
+	if err := w.Write(wire.FrameChallenge, wire.Challenge{Versions: wire.Versions(), Nonce: nonce}, nil); err != nil {
+		return auth, rec, err
+	}
+	f, err := r.Next()
+	if err != nil {
+		return auth, rec, fmt.Errorf("await AUTH: %w", err)
+	}
+	if f.Type != wire.FrameAuth {
+		return auth, rec, wire.Violation("%s instead of AUTH", f.Type)
+	}
+	if err := r.Decode(f, &auth); err != nil {
+		return auth, rec, err
+	}
+	if !slices.Contains(wire.Versions(), auth.Version) {
+		return auth, rec, reject(wire.RejectVersion, "This broker speaks versions %v.", wire.Versions())
+	}
+	rec, err = s.authenticate(ctx, auth.Token, nonce, l.binding)
+	return auth, rec, err
 }
 
 var errDirectory = errors.New("directory")

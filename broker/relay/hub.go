@@ -34,6 +34,7 @@ type SessionInfo struct {
 // Stats are the counters and gauges of a Hub since its start.
 type Stats struct {
 	Sessions, Streams, Queued                 int // now
+	Bulk, Transfers                           int // now: bulk sessions and transfers
 	MuxStreams                                int // now, as the multiplexers count: control streams and half-closed ones too
 	Accepted, Rejected, Replaced, Cut         int64
 	PingTimeouts, ProtocolErrors              int64
@@ -58,6 +59,7 @@ type Hub struct {
 	perTenant map[string]int        // sizes of all
 	cuts      map[key]time.Time     // connectors cut within the last handshake time
 	lastSeen  map[key]time.Time     // by instance; bounded by lastSeenMax
+	transfers map[string]int        // running, by tenant
 }
 
 const lastSeenMax = 10_000
@@ -66,7 +68,7 @@ var errNoGrant = errors.New("call without grant")
 
 func newHub(cfg *Config) *Hub {
 	return &Hub{cfg: cfg, live: map[key]*session{}, all: map[*session]struct{}{},
-		perTenant: map[string]int{}, cuts: map[key]time.Time{}, lastSeen: map[key]time.Time{}}
+		perTenant: map[string]int{}, cuts: map[key]time.Time{}, lastSeen: map[key]time.Time{}, transfers: map[string]int{}}
 }
 
 // Call carries one call to the connector of an instance and returns its answer.
@@ -317,6 +319,14 @@ func (h *Hub) Stats() Stats {
 		st.Streams += open
 		st.Queued += queued
 		st.MuxStreams += s.mux.NumStreams()
+		if s.door.current() != nil {
+			st.Bulk++
+		}
 	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, n := range h.transfers {
+		st.Transfers += n
+	}
 	return st
 }

@@ -17,10 +17,14 @@ type stream struct {
 	r    *wire.Reader
 	w    *wire.Writer
 	last uint64 // id of the latest call
+	pool *pool  // it belongs to
+
+	bulk   bool        // it is one of the bulk session
+	result chan []byte // where the bulk session delivers; nil until the first call
 }
 
-func newStream(st *yamux.Stream, l wire.Limits) *stream {
-	return &stream{st: st, r: wire.NewReader(bufio.NewReaderSize(st, 2048), l), w: wire.NewWriter(st, l)}
+func newStream(st *yamux.Stream, l wire.Limits, buffer int) *stream {
+	return &stream{st: st, r: wire.NewReader(bufio.NewReaderSize(st, buffer), l), w: wire.NewWriter(st, l)}
 }
 
 var (

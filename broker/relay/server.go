@@ -180,7 +180,7 @@ func (s *Server) slot() (release func(), ok bool) {
 func (s *Server) serve(l *link, release func()) {
 	defer l.Close()
 	giveUp := context.AfterFunc(s.ctx, func() { _ = l.Close() })
-	n, control, err := s.establish(l)
+	run, err := s.establish(l)
 	giveUp()
 	release()
 	if err != nil {
@@ -188,10 +188,7 @@ func (s *Server) serve(l *link, release func()) {
 		s.cfg.Logger.Info("connector not admitted", "remote", l.remote, "error", err)
 		return
 	}
-	s.seen(n.rec)
-	n.run(control)
-	s.hub.forget(n)
-	s.seen(n.rec)
+	run()
 }
 
 func (s *Server) seen(rec ConnectorRecord) {

@@ -43,6 +43,7 @@ type session struct {
 	mux      *yamux.Session
 	pool     *pool
 	grants   grants
+	door     door
 	tasks    sync.WaitGroup
 
 	controlMu sync.Mutex // serialises frames on the control stream
@@ -60,6 +61,8 @@ type session struct {
 	reported bool
 	rtt      time.Duration
 	ping     pinger
+
+	transfers int // running; guarded by hub.mu
 }
 
 // pinger is the state of the ping timer: either the next PING is due, or a PONG
@@ -81,6 +84,7 @@ func (s *Server) newSession(l *link, rec ConnectorRecord, epoch int64, auth wire
 	n := &session{hub: s.hub, cfg: &s.cfg, log: log, rec: rec, epoch: epoch, since: s.cfg.Now(),
 		software: clip(auth.Software, 100), link: conn, mux: mux}
 	n.grants.offer(auth.Grants)
+	n.door.offered = auth.Bulk
 	streams := s.cfg.Limits.Streams
 	if auth.MaxCalls > 0 {
 		streams = min(streams, auth.MaxCalls)
@@ -245,14 +249,16 @@ func (n *session) send(t wire.Type, header any) error {
 	return nil
 }
 
-// task runs f in a goroutine that run waits for. It does nothing once the
-// session has ended.
-func (n *session) task(f func()) {
+// task runs f in a goroutine that run waits for. It does nothing, and says so,
+// once the session has ended.
+func (n *session) task(f func()) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.why == nil {
-		n.tasks.Go(f)
+	if n.why != nil {
+		return false
 	}
+	n.tasks.Go(f)
+	return true
 }
 
 // nextPing is drawn so that many connectors do not fall into step.
@@ -315,7 +321,9 @@ func (n *session) addStream() {
 		n.end(fmt.Errorf("%w: open stream: %w", errLinkLost, err)) // the pool ends with it
 		return
 	}
-	n.pool.add(newStream(st, n.cfg.Limits.frame()))
+	s := newStream(st, n.cfg.Limits.frame(), 2048)
+	s.pool = n.pool
+	n.pool.add(s)
 }
 
 // enter counts a call in; it is refused once the session takes no more.
@@ -395,6 +403,7 @@ func (n *session) end(why error) {
 	n.mu.Unlock()
 	n.hub.unroute(n)
 	n.pool.close()
+	n.door.close()
 }
 
 // teardown tells the connector why, if there is anything to tell and it

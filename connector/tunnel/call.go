@@ -14,6 +14,7 @@ import (
 
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/wire"
+	"siyuan-broker/contract/wire/transfer"
 )
 
 // maxDepth bounds the nesting of arguments.
@@ -22,9 +23,13 @@ const maxDepth = 128
 // callStream is a call stream of the broker: one call at a time, many after
 // each other.
 type callStream struct {
-	s  *session
-	st *yamux.Stream
-	r  *wire.Reader
+	s    *session
+	st   *yamux.Stream
+	r    *wire.Reader
+	bulk bool // it is one of the bulk session
+
+	served  *transfer.Served // the latest transfer
+	refused bool             // or there was one that was not begun
 
 	writing sync.Mutex // held while a frame is written, which may block; taken before mu
 	w       *wire.Writer
@@ -37,8 +42,12 @@ type callStream struct {
 // serveStream reads calls until the stream ends, is cancelled or breaks the
 // protocol. The running call, if any, is cancelled then and goes on without a
 // listener until its handler returns.
-func (s *session) serveStream(st *yamux.Stream) {
-	c := &callStream{s: s, st: st, r: wire.NewReader(bufio.NewReaderSize(st, 2048), s.limits), w: wire.NewWriter(st, s.limits)}
+func (s *session) serveStream(st *yamux.Stream, bulk bool) {
+	buffer := 2048
+	if bulk {
+		buffer = bulkBuffer
+	}
+	c := &callStream{s: s, st: st, r: wire.NewReader(bufio.NewReaderSize(st, buffer), s.limits), w: wire.NewWriter(st, s.limits), bulk: bulk}
 	err := c.read()
 	c.finish(0)
 	_ = st.Close()
@@ -57,6 +66,14 @@ func (c *callStream) read() error {
 		switch f.Type {
 		case wire.FrameCall:
 			if err := c.begin(f); err != nil {
+				return err
+			}
+		case wire.FrameStream:
+			if err := c.beginTransfer(f); err != nil {
+				return err
+			}
+		case wire.FrameData, wire.FrameEnd:
+			if err := c.piece(f); err != nil {
 				return err
 			}
 		case wire.FrameCancel: // the broker closes the stream next
@@ -80,6 +97,10 @@ func (c *callStream) begin(f wire.Frame) error {
 		return wire.Violation("CALL %d while another call runs", h.ID)
 	case !c.s.grants.resolve(&h, len(f.Header)):
 		return c.write(wire.FrameGrantUnknown, wire.GrantUnknown{ID: h.ID, Digest: h.GrantDigest}, nil)
+	}
+	c.served, c.refused = nil, false
+	if len(f.Body) > wire.MaxData {
+		c.st.Shrink()
 	}
 	if err := wire.CheckJSON(f.Body, maxDepth); err != nil {
 		return c.refuse(h.ID, contract.Fail(contract.InvalidArguments, "The arguments are not usable: %v.", err))
@@ -121,6 +142,10 @@ func (c *callStream) run(ctx context.Context, h wire.Call, args []byte) {
 	if limit := c.s.welcome.MaxResult; res.Err == nil && len(res.Body) > limit {
 		res = contract.Result{Stats: res.Stats, Err: contract.Fail(contract.TooLarge, "The result has %d bytes; %d are allowed.", len(res.Body), limit)}
 	}
+	head := wire.Result{ID: h.ID, Stats: res.Stats}
+	if res.Err == nil && c.pushed(ctx, h.Bulk, res.Body) {
+		head.Bulk, res.Body = true, nil
+	}
 	if !c.finish(h.ID) || c.s.ctx.Err() != nil {
 		return // nobody waits any more
 	}
@@ -128,7 +153,7 @@ func (c *callStream) run(ctx context.Context, h wire.Call, args []byte) {
 	if res.Err != nil {
 		err = c.write(wire.FrameError, wire.Error{ID: h.ID, Error: res.Err, Stats: res.Stats}, nil)
 	} else {
-		err = c.write(wire.FrameResult, wire.Result{ID: h.ID, Stats: res.Stats}, res.Body)
+		err = c.write(wire.FrameResult, head, res.Body)
 	}
 	if errors.Is(err, wire.ErrTooLarge) {
 		err = c.refuse(h.ID, contract.Internalf(err, "answer to call %d", h.ID))
@@ -136,6 +161,16 @@ func (c *callStream) run(ctx context.Context, h wire.Call, args []byte) {
 	if err != nil {
 		_ = c.st.Close() // the broker must not wait for an answer that cannot come
 	}
+}
+
+// pushed sends a large result over the bulk session, if the broker takes it there
+// and there is one.
+func (c *callStream) pushed(ctx context.Context, number uint64, body []byte) bool {
+	if number == 0 || c.bulk || len(body) <= wire.Inline || !c.s.welcome.Bulk {
+		return false
+	}
+	b := c.s.bulkFor(ctx)
+	return b != nil && b.push(ctx, number, body) == nil
 }
 
 // progress sends a step of a call that is still running; one that comes after

@@ -40,11 +40,12 @@ type State struct {
 
 // Client keeps one connector connected to its broker.
 type Client struct {
-	cfg      Config
-	base     *url.URL
-	audience string
-	slots    chan struct{}  // one per running call, over all sessions
-	sessions sync.WaitGroup // and their calls; Run waits for them
+	cfg       Config
+	base      *url.URL
+	audience  string
+	slots     chan struct{}  // one per running call, over all sessions
+	transfers chan struct{}  // one per running transfer
+	sessions  sync.WaitGroup // and their calls; Run waits for them
 
 	mu      sync.Mutex
 	state   State
@@ -59,7 +60,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg, base: base, audience: wire.Audience(base), slots: make(chan struct{}, cfg.MaxCalls),
+	return &Client{cfg: cfg, base: base, audience: wire.Audience(base), slots: make(chan struct{}, cfg.MaxCalls), transfers: make(chan struct{}, cfg.MaxTransfers),
 		state: State{Phase: Idle, Since: cfg.Clock.Now(), Broker: base.String()}}, nil
 }
 

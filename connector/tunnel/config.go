@@ -101,6 +101,10 @@ type Timing struct {
 	StatusGap    time.Duration // least time between two status reports
 	Stable       time.Duration // a session that lived this long resets the backoff
 	MaxCall      time.Duration // for a call without or with a longer deadline
+	Bulk         time.Duration // how long a result waits for a bulk session before it does without
+	BulkAgain    time.Duration // and for how long others do then
+	BulkWrite    time.Duration // sign of life on a bulk session, where an answer waits behind megabytes
+	StreamIdle   time.Duration // a transfer in which nothing moves is given up
 }
 
 // DefaultTiming is what production uses.
@@ -109,13 +113,15 @@ func DefaultTiming() Timing {
 		Dial: 10 * time.Second, Handshake: 10 * time.Second, PingInterval: 18 * time.Second, PingTimeout: 12 * time.Second,
 		Write: 30 * time.Second, StreamOpen: time.Minute, StreamClose: 5 * time.Second,
 		StatusGap: time.Second, Stable: 30 * time.Second, MaxCall: 10 * time.Minute,
+		Bulk: 3 * time.Second, BulkAgain: time.Minute, BulkWrite: time.Minute, StreamIdle: time.Minute,
 	}
 }
 
 // Scale multiplies every duration; for tests.
 func (t Timing) Scale(f float64) Timing {
 	for _, d := range []*time.Duration{&t.Dial, &t.Handshake, &t.PingInterval, &t.PingTimeout, &t.Write,
-		&t.StreamOpen, &t.StreamClose, &t.StatusGap, &t.Stable, &t.MaxCall} {
+		&t.StreamOpen, &t.StreamClose, &t.StatusGap, &t.Stable, &t.MaxCall,
+		&t.Bulk, &t.BulkAgain, &t.BulkWrite, &t.StreamIdle} {
 		*d = time.Duration(float64(*d) * f)
 	}
 	return t
@@ -131,14 +137,18 @@ type Config struct {
 	Status      Status
 	Software    string // name and version, shown to people
 	MaxCalls    int    // calls run at once; default 64
-	TLS         *tls.Config
-	Dialer      Dialer
-	Clock       Clock
-	Rand        io.Reader      // token ids
-	Uniform     func() float64 // jitter, from [0, 1)
-	Logger      *slog.Logger
-	Backoff     Backoff
-	Timing      Timing
+
+	Streams      StreamHandler // nil: no transfers
+	MaxTransfers int           // run at once; default 16
+
+	TLS     *tls.Config
+	Dialer  Dialer
+	Clock   Clock
+	Rand    io.Reader      // token ids
+	Uniform func() float64 // jitter, from [0, 1)
+	Logger  *slog.Logger
+	Backoff Backoff
+	Timing  Timing
 }
 
 // ErrRevoked means that the broker will never accept this connector again; the
@@ -161,6 +171,9 @@ func (c *Config) complete() (*url.URL, error) {
 	}
 	if c.MaxCalls == 0 {
 		c.MaxCalls = 64
+	}
+	if c.MaxTransfers == 0 {
+		c.MaxTransfers = 16
 	}
 	if c.Dialer == nil {
 		c.Dialer = &net.Dialer{} // resolves anew each time

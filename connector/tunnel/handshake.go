@@ -45,8 +45,9 @@ func (c *Client) token(nonce string, binding []byte) (string, error) {
 	return signed, nil
 }
 
-// greet answers the broker's challenge. A *wire.Reject is its refusal.
-func (c *Client) greet(l *link) (wire.Welcome, error) {
+// greet answers the broker's challenge with auth, completed by version, token and
+// software. A *wire.Reject is its refusal.
+func (c *Client) greet(l *link, auth wire.Auth) (wire.Welcome, error) {
 	var welcome wire.Welcome
 	_ = l.SetDeadline(time.Now().Add(c.cfg.Timing.Handshake)) // a dead connection fails below
 	r, w := wire.NewReader(l, wire.HandshakeLimits()), wire.NewWriter(l, wire.HandshakeLimits())
@@ -65,7 +66,7 @@ func (c *Client) greet(l *link) (wire.Welcome, error) {
 	if err != nil {
 		return welcome, err
 	}
-	auth := wire.Auth{Version: version, Kind: wire.KindCalls, Token: token, Software: c.cfg.Software, MaxCalls: c.cfg.MaxCalls, Grants: maxGrants}
+	auth.Version, auth.Token, auth.Software = version, token, c.cfg.Software
 	if err := w.Write(wire.FrameAuth, auth, nil); err != nil {
 		return welcome, err
 	}

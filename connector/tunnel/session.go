@@ -25,6 +25,7 @@ var (
 // session is one connection after WELCOME. Its owner is Client.sessions.
 type session struct {
 	client  *Client
+	way     endpoint
 	link    muxConn
 	mux     *yamux.Session
 	welcome wire.Welcome
@@ -43,6 +44,7 @@ type session struct {
 	workers sync.WaitGroup // everything but the calls
 
 	grants grants
+	bulk   bulkDoor
 
 	controlMu sync.Mutex
 	control   *wire.Writer
@@ -66,6 +68,7 @@ func (c *Client) open(ctx context.Context, cancel context.CancelCauseFunc) (*ses
 		s, err := c.try(ctx, way)
 		if err == nil {
 			c.remember(way)
+			s.way = way
 			s.ctx, s.stop = context.WithCancelCause(ctx)
 			c.sessions.Go(func() { s.run(cancel) })
 			return s, nil
@@ -97,7 +100,7 @@ func (c *Client) try(ctx context.Context, way endpoint) (*session, error) {
 }
 
 func (c *Client) start(l *link) (*session, error) {
-	welcome, err := c.greet(l)
+	welcome, err := c.greet(l, wire.Auth{Kind: wire.KindCalls, MaxCalls: c.cfg.MaxCalls, Grants: maxGrants, Bulk: true})
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +150,7 @@ func (s *session) run(cancel context.CancelCauseFunc) {
 	s.workers.Go(s.accept)
 	s.events() // returns when the session is to end
 	s.why = context.Cause(s.ctx)
+	s.bulk.close()
 	s.link.hangUp(s.mux) // which ends the workers
 	s.workers.Wait()
 	if revoked(s.why) {
@@ -335,6 +339,9 @@ func (s *session) controlFrame(r *wire.Reader, f wire.Frame) error {
 			close(s.drain)
 		}
 		return nil
+	case wire.FrameBulk:
+		s.openBulk(true)
+		return nil
 	case wire.FrameReject:
 		var bye wire.Reject
 		if err := r.Decode(f, &bye); err != nil {
@@ -363,23 +370,27 @@ func (s *session) moved() {
 // accept takes the call streams that the broker opens. It waits at twice the
 // number agreed on: streams that are closing still count.
 func (s *session) accept() {
+	s.orDrop(s.acceptFrom(s.mux, false, sync.OnceFunc(func() { close(s.ready) })))
+}
+
+// acceptFrom takes streams until one cannot be acknowledged, for which the broker
+// would wait in vain, or the session ends.
+func (s *session) acceptFrom(mux *yamux.Session, bulk bool, ready func()) error {
 	open := make(chan struct{}, 2*s.client.cfg.MaxCalls)
-	ready := sync.OnceFunc(func() { close(s.ready) })
 	for {
-		st, err := s.mux.AcceptStream()
+		st, err := mux.AcceptStream()
 		if err != nil {
-			s.orDrop(err) // it could not be acknowledged: the broker would wait for it in vain
-			return
+			return err
 		}
 		ready()
 		select {
 		case open <- struct{}{}:
 		case <-s.ctx.Done():
-			return
+			return nil
 		}
 		s.workers.Go(func() {
 			defer func() { <-open }()
-			s.serveStream(st)
+			s.serveStream(st, bulk)
 		})
 	}
 }

@@ -23,6 +23,7 @@ const (
 	FramePong   Type = 0x11 // both
 	FrameStatus Type = 0x12 // connector: contract.HomeStatus in the body
 	FrameDrain  Type = 0x13 // broker: connect again, this session will end
+	FrameBulk   Type = 0x14 // broker: open a bulk session
 
 	FrameCall         Type = 0x20 // broker: raw arguments in the body
 	FrameProgress     Type = 0x21 // connector
@@ -30,6 +31,10 @@ const (
 	FrameError        Type = 0x23 // connector
 	FrameCancel       Type = 0x24 // broker: stop; the stream closes next
 	FrameGrantUnknown Type = 0x25 // connector: send the call again with its full grant
+
+	FrameStream Type = 0x26 // broker: raw arguments in the body; bodies of any length follow
+	FrameData   Type = 0x27 // both: a piece of one
+	FrameEnd    Type = 0x28 // both: that was all
 )
 
 var typeNames = map[Type]string{
@@ -37,6 +42,7 @@ var typeNames = map[Type]string{
 	FramePing: "PING", FramePong: "PONG", FrameStatus: "STATUS", FrameDrain: "DRAIN",
 	FrameCall: "CALL", FrameProgress: "PROGRESS", FrameResult: "RESULT", FrameError: "ERROR",
 	FrameCancel: "CANCEL", FrameGrantUnknown: "GRANT_UNKNOWN",
+	FrameBulk: "BULK", FrameStream: "STREAM", FrameData: "DATA", FrameEnd: "END",
 }
 
 // String is the name used in docs/PROTOCOL.md.

@@ -40,7 +40,8 @@ type Kind string
 // The kinds of session.
 const (
 	KindCalls Kind = "calls" // calls and events; one per connector
-	KindBulk  Kind = "bulk"  // large bodies; not offered in version 1
+	KindBulk  Kind = "bulk"  // large bodies of one session of calls, beside it
+	KindProbe Kind = "probe" // none: always refused with RejectKind, after the key was checked
 )
 
 // Challenge is the first frame, from the broker.
@@ -57,6 +58,8 @@ type Auth struct {
 	Software string `json:"software,omitempty"`  // name and version, for people
 	MaxCalls int    `json:"max_calls,omitempty"` // calls it runs at once; absent: as the broker likes
 	Grants   int    `json:"grants,omitempty"`    // grants it remembers by digest; absent: none
+	Bulk     bool   `json:"bulk,omitempty"`      // calls: it opens a bulk session when asked, and takes STREAM
+	Epoch    int64  `json:"epoch,omitempty"`     // bulk: of the session it belongs to
 }
 
 // Welcome opens the session. Both ends start yamux right behind it.
@@ -70,6 +73,7 @@ type Welcome struct {
 	MaxCalls       int    `json:"max_calls"`  // call streams the broker will open
 	PingIntervalMS int64  `json:"ping_interval_ms"`
 	PingTimeoutMS  int64  `json:"ping_timeout_ms"`
+	Bulk           bool   `json:"bulk,omitempty"` // the broker takes a bulk session of this one
 }
 
 // RejectCode says why a connector may not connect or stay.
@@ -82,8 +86,9 @@ const (
 	RejectVersion      RejectCode = "unsupported_version"
 	RejectKind         RejectCode = "unsupported_kind"
 	RejectProtocol     RejectCode = "protocol_error"
-	RejectReplaced     RejectCode = "replaced" // a newer session of the instance took over
-	RejectDraining     RejectCode = "draining" // this node is stopping; connect again
+	RejectReplaced     RejectCode = "replaced"  // a newer session of the instance took over
+	RejectDraining     RejectCode = "draining"  // this node is stopping; connect again
+	RejectElsewhere    RejectCode = "elsewhere" // bulk: the session it belongs to is not on this node
 	RejectBusy         RejectCode = "busy"
 	RejectInternal     RejectCode = "internal_error"
 )

@@ -14,6 +14,7 @@ type Call struct {
 	RequestID   string          `json:"request_id,omitempty"`
 	Grant       *contract.Grant `json:"grant,omitempty"`
 	GrantDigest string          `json:"grant_digest,omitempty"` // beside grant: its name; alone: the grant of that name, sent before
+	Bulk        uint64          `json:"bulk,omitempty"`         // number under which a large result may come over the bulk session
 }
 
 // CallOf splits a call into header and body. The time left is the caller's to
@@ -52,6 +53,7 @@ type Progress struct {
 type Result struct {
 	ID    uint64         `json:"id"`
 	Stats contract.Stats `json:"stats"`
+	Bulk  bool           `json:"bulk,omitempty"` // the body comes over the bulk session, under the number of the CALL
 }
 
 // Error is the header of an ERROR frame, which ends a call like RESULT does.

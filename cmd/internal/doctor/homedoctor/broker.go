@@ -147,8 +147,8 @@ func (d *Doctor) tunnel(ctx context.Context) doctor.Finding {
 }
 
 // credential proves the key to the broker without becoming the active
-// connector: it asks for a bulk session, which version 1 refuses, but only after
-// the key was accepted.
+// connector: it sends a probe, which every broker refuses, but only after the key was
+// accepted.
 func (d *Doctor) credential(ctx context.Context) doctor.Finding {
 	private, err := connector.LoadKey(d.Config.Data)
 	if err != nil {
@@ -201,7 +201,7 @@ func (d *Doctor) prove(c net.Conn, ch wire.Challenge, private ed25519.PrivateKey
 	if err != nil {
 		return nil, err
 	}
-	auth := wire.Auth{Version: version, Kind: wire.KindBulk, Token: signed, Software: "siyuan-connector doctor"}
+	auth := wire.Auth{Version: version, Kind: wire.KindProbe, Token: signed, Software: "siyuan-connector doctor"}
 	if err := wire.NewWriter(c, wire.HandshakeLimits()).Write(wire.FrameAuth, auth, nil); err != nil {
 		return nil, err
 	}
