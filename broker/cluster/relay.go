@@ -21,13 +21,15 @@ var (
 	ErrBroken = errors.New("the connection to the node broke during the call")
 )
 
-// Local is this node's own end of the tunnels; *relay.Hub is one, with Has.
+// Local is this node's own end of the tunnels; *relay.Hub is one.
 type Local interface {
 	// Has reports whether the instance has a live tunnel here.
 	Has(tenant, instance string) bool
 	// Call carries a call home. It answers within ctx, in the public vocabulary,
 	// and at once without a tunnel.
 	Call(ctx context.Context, tenant, instance string, call contract.Call, idempotent bool, progress func(contract.Progress)) contract.Result
+	// OpenStream starts a transfer with the home; see relay.Hub.OpenStream.
+	OpenStream(ctx context.Context, tenant, instance string, t contract.Transfer, idempotent bool) (contract.Stream, error)
 }
 
 // Peers carries calls to other nodes; *peer.Client does.
@@ -36,6 +38,9 @@ type Peers interface {
 	// ErrUnreachable or ErrBroken; what the other node answered, failures too, is
 	// a result. progress is called from the calling goroutine.
 	Call(ctx context.Context, to Route, call contract.Call, idempotent bool, progress func(contract.Progress)) (contract.Result, error)
+	// OpenStream has the node of a route start a transfer. Errors are those of
+	// Call, or the *contract.Error of the other node.
+	OpenStream(ctx context.Context, to Route, t contract.Transfer, idempotent bool) (contract.Stream, error)
 }
 
 // Relay carries calls to wherever their home is connected. It is the relay of

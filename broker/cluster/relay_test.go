@@ -28,9 +28,25 @@ func (l *local) Call(context.Context, string, string, contract.Call, bool, func(
 	return l.call(l.calls)
 }
 
+// OpenStream answers like Call; what is good is no stream at all.
+func (l *local) OpenStream(ctx context.Context, tenant, instance string, t contract.Transfer, idempotent bool) (contract.Stream, error) {
+	if res := l.Call(ctx, tenant, instance, t.Call, idempotent, nil); res.Err != nil {
+		return nil, res.Err
+	}
+	return nil, nil
+}
+
 type peers struct {
 	calls []string // nodes
 	call  func(to cluster.Route) (contract.Result, error)
+}
+
+func (p *peers) OpenStream(ctx context.Context, to cluster.Route, t contract.Transfer, idempotent bool) (contract.Stream, error) {
+	res, err := p.Call(ctx, to, t.Call, idempotent, nil)
+	if err == nil && res.Err != nil {
+		err = res.Err
+	}
+	return nil, err
 }
 
 func (p *peers) Call(_ context.Context, to cluster.Route, _ contract.Call, _ bool, _ func(contract.Progress)) (contract.Result, error) {
@@ -80,9 +96,8 @@ func TestRelaying(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := &peers{call: c.peer}
-			book := &book{routes: c.routes, err: c.lookup}
-			r := &cluster.Relay{Node: "n1", Local: &c.local, Peers: p, Routes: book, Log: slog.New(slog.DiscardHandler)}
+			p, forStream := &peers{call: c.peer}, c.local
+			r := &cluster.Relay{Node: "n1", Local: &c.local, Peers: p, Routes: &book{routes: c.routes, err: c.lookup}, Log: slog.New(slog.DiscardHandler)}
 			res := r.Call(t.Context(), "t1", "home", contract.Call{RequestID: "r-1", Grant: &contract.Grant{}}, !c.write, nil)
 			if got := contract.CodeOf(asError(res.Err)); got != c.want || c.want == "" && string(res.Body) != string(good.Body) {
 				t.Errorf("got %v %s, want %q", res.Err, res.Body, c.want)
@@ -92,6 +107,19 @@ func TestRelaying(t *testing.T) {
 			}
 			if len(p.calls) != c.asked || c.local.calls != c.home {
 				t.Errorf("asked nodes %v and this one %d times, want %d and %d", p.calls, c.local.calls, c.asked, c.home)
+			}
+
+			// A transfer that has not begun goes the same ways.
+			p.calls, r.Local, r.Routes = nil, &forStream, &book{routes: c.routes, err: c.lookup}
+			_, err := r.OpenStream(t.Context(), "t1", "home", contract.Transfer{Call: contract.Call{RequestID: "r-1", Grant: &contract.Grant{}}}, !c.write)
+			if got := contract.CodeOf(err); got != c.want {
+				t.Errorf("transfer: got %v, want %q", err, c.want)
+			}
+			if e, ok := errors.AsType[*contract.Error](err); ok && e.RequestID != "r-1" {
+				t.Errorf("transfer: error names request %q", e.RequestID)
+			}
+			if len(p.calls) != c.asked || forStream.calls != c.home {
+				t.Errorf("transfer: asked nodes %v and this one %d times, want %d and %d", p.calls, forStream.calls, c.asked, c.home)
 			}
 		})
 	}

@@ -55,15 +55,18 @@ func (c *callStream) beginTransfer(f wire.Frame) error {
 		return c.refuse(h.ID, contract.Fail(contract.RateLimited, "The connector is running as many transfers as it may.").After(5))
 	}
 	t := h.Transfer(f.Body)
-	ctx, cancel := c.s.ctx, context.CancelFunc(func() {})
+	left := maxTransfer
 	if h.TimeLeftMS > 0 {
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(min(h.TimeLeftMS, maxTransfer.Milliseconds()))*time.Millisecond)
+		left = time.Duration(min(h.TimeLeftMS, maxTransfer.Milliseconds())) * time.Millisecond
 	}
+	ctx, cancel := context.WithTimeout(c.s.ctx, left)
 	served := transfer.Serve(ctx, transfer.Serving{ID: h.ID, Size: t.Size, Idle: client.cfg.Timing.StreamIdle,
 		Send: func(typ wire.Type, header any, body []byte) error {
 			if typ != wire.FrameData {
 				c.finish(h.ID) // before the last frame: the next call may follow it at once
 			}
+			_ = c.st.SetWriteDeadline(time.Now().Add(client.cfg.Timing.StreamIdle)) // fails never
+			defer func() { _ = c.st.SetWriteDeadline(time.Time{}) }()
 			return c.write(typ, header, body)
 		}})
 	c.served = served
@@ -84,7 +87,7 @@ func (c *callStream) beginTransfer(f wire.Frame) error {
 	return nil
 }
 
-// maxTransfer bounds what a broker may call the time left of a transfer.
+// maxTransfer bounds the time of a transfer.
 const maxTransfer = 24 * time.Hour
 
 // piece takes a DATA or END frame.

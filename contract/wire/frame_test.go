@@ -62,6 +62,7 @@ func messages() map[string]struct {
 	grant := &contract.Grant{V: 1, Tenant: "t1", Instance: "i1", Member: "m1", Agent: contract.AgentRef{ID: "a1", Name: "Claude"},
 		Levels: map[string]contract.Level{"20230101120000-abcdefg": contract.ReadWrite}, Default: contract.Read,
 		Switches: []contract.Switch{}, PolicyVersion: 3, Exp: 1800000000}
+	five := int64(5)
 	notFound := contract.Fail(contract.NotFound, "No block of that id exists.").WithHint("Look it up again: it may have been moved or deleted.")
 	return map[string]m{
 		"CHALLENGE": {FrameChallenge, &Challenge{Versions: []int{1}, Nonce: "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"}, ""},
@@ -77,7 +78,16 @@ func messages() map[string]struct {
 			RequestID: "01890a5d-ac96-774b-bcce-b302099a8057", Grant: grant}, `{"id":"20230101120000-bcdefgh"}`},
 		"CALL that names its grant": {FrameCall, &Call{ID: 2, TimeLeftMS: 29900, Tool: "block", Action: "get",
 			RequestID: "01890a5d-ac96-774b-bcce-b302099a8057", GrantDigest: "a066558394d96c4349bfa8e91e10ca05ff55ab8c59292fdfb5da57e1f6f34b22"}, `{"id":"20230101120000-bcdefgh"}`},
-		"PROGRESS": {FrameProgress, &Progress{ID: 1, Progress: contract.Progress{Done: 3, Total: 10, Message: "3 of 10"}}, ""},
+		"AUTH of a bulk session":                 {FrameAuth, &Auth{Version: 1, Kind: KindBulk, Token: "eyJ.e30.c2ln", Software: "siyuan-connector/1.0.0", Epoch: 7}, ""},
+		"BULK":                                   {FrameBulk, nil, ""},
+		"RESULT that goes over the bulk session": {FrameResult, &Result{ID: 1, Stats: contract.Stats{KernelCalls: 2}, Bulk: true}, ""},
+		"STREAM": {FrameStream, &Stream{Call: Call{ID: 3, TimeLeftMS: 29900, Tool: "file", Action: "upload_asset",
+			RequestID: "01890a5d-ac96-774b-bcce-b302099a8057", Grant: grant}, Size: &five}, `{"name":"a.txt"}`},
+		"DATA":                              {FrameData, nil, "Grü"},
+		"DATA that announces the size":      {FrameData, &Data{Size: &five}, "12345"},
+		"END":                               {FrameEnd, &End{ID: 3, Bytes: 5}, ""},
+		"END after which the stream closes": {FrameEnd, &End{ID: 3, Bytes: 5, Close: true}, ""},
+		"PROGRESS":                          {FrameProgress, &Progress{ID: 1, Progress: contract.Progress{Done: 3, Total: 10, Message: "3 of 10"}}, ""},
 		"RESULT": {FrameResult, &Result{ID: 1, Stats: contract.Stats{Notebook: "20230101120000-abcdefg", KernelCalls: 2, KernelUS: 1500, TotalUS: 2000}},
 			`{"markdown":"Grüße"}`},
 		"ERROR":         {FrameError, &Error{ID: 1, Error: notFound}, ""},

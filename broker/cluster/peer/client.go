@@ -36,13 +36,17 @@ var _ cluster.Peers = (*Client)(nil)
 
 // neighbour is one other node.
 type neighbour struct {
-	c        *Client
-	node     string
-	address  string
-	calls    chan struct{} // a token for every running call
-	queued   atomic.Int64
+	c       *Client
+	node    string
+	address string
+	calls   chan struct{} // a token for every running call
+	queued  atomic.Int64
+
+	transfers chan struct{} // a token for every running transfer
+
 	mu       sync.Mutex
 	dropped  bool
+	carries  bool           // the node takes STREAM
 	mux      *yamux.Session // nil while not connected
 	idle     []*stream
 	dialing  chan struct{} // closed when the attempt under way is over
@@ -146,7 +150,7 @@ func (c *Client) neighbour(node, address string) (*neighbour, error) {
 	if n != nil { // it came back somewhere else
 		c.work.Go(n.drop)
 	}
-	n = &neighbour{c: c, node: node, address: address, calls: make(chan struct{}, c.o.Limits.Calls)}
+	n = &neighbour{c: c, node: node, address: address, calls: make(chan struct{}, c.o.Limits.Calls), transfers: make(chan struct{}, c.o.Limits.Transfers)}
 	c.peers[node] = n
 	return n, nil
 }
@@ -230,13 +234,13 @@ func (n *neighbour) startDial() bool {
 	n.c.work.Add(1) // with ctx alive, before Close waits: Close drops us under n.mu first
 	go func() {
 		defer n.c.work.Done()
-		mux, err := n.dial()
+		mux, carries, err := n.dial()
 		n.mu.Lock()
 		if n.dropped && mux != nil {
 			defer mux.Close()
 			mux, err = nil, net.ErrClosed
 		}
-		n.mux, n.err, n.failedAt = mux, err, n.c.o.Now()
+		n.mux, n.carries, n.err, n.failedAt = mux, carries, err, n.c.o.Now()
 		close(n.dialing)
 		n.dialing = nil
 		n.mu.Unlock()
@@ -244,25 +248,26 @@ func (n *neighbour) startDial() bool {
 	return true
 }
 
-func (n *neighbour) dial() (*yamux.Session, error) {
+// dial connects; carries says that the node takes STREAM.
+func (n *neighbour) dial() (mux *yamux.Session, carries bool, err error) {
 	o := &n.c.o
 	ctx, cancel := context.WithTimeout(n.c.ctx, o.Timing.Dial)
 	defer cancel()
 	conn, err := o.Dial(ctx, n.address)
 	if err != nil {
-		return nil, fmt.Errorf("dial: %w", err)
+		return nil, false, fmt.Errorf("dial: %w", err)
 	}
 	secure := tls.Client(conn, n.c.tls)
-	if err := meet(ctx, secure, n.node); err != nil {
+	if carries, err = meet(ctx, secure, n.node); err != nil {
 		_ = conn.Close()
 		o.Log.Warn("no connection to node", "node", n.node, "address", n.address, "error", err)
-		return nil, err
+		return nil, false, err
 	}
-	mux, err := multiplex(secure, false, o.Timing, o.Log)
+	mux, err = multiplex(secure, false, o.Timing, o.Log)
 	if err != nil {
 		_ = conn.Close()
 	}
-	return mux, err
+	return mux, carries, err
 }
 
 // stream takes an idle stream or opens one.

@@ -29,6 +29,7 @@ const frameElsewhere wire.Type = 0x30
 type welcome struct {
 	Version int    `json:"version"`
 	Node    string `json:"node"`
+	Streams bool   `json:"streams,omitempty"` // it takes STREAM
 }
 
 // callHeader is the header of a CALL between nodes. A call is for an instance,
@@ -65,12 +66,14 @@ type Timing struct {
 	Ping    time.Duration // between two pings
 	Close   time.Duration // a half-closed stream is forgotten
 	MaxCall time.Duration // for a call without deadline
+
+	StreamIdle time.Duration // a transfer in which nothing moves is given up
 }
 
 // DefaultTiming is what production uses.
 func DefaultTiming() Timing {
 	return Timing{Dial: 2 * time.Second, Again: 500 * time.Millisecond, Write: 5 * time.Second, Ping: 3 * time.Second,
-		Close: 5 * time.Second, MaxCall: 10 * time.Minute}
+		Close: 5 * time.Second, MaxCall: 10 * time.Minute, StreamIdle: time.Minute}
 }
 
 // Limits bound what nodes may ask of each other.
@@ -80,11 +83,13 @@ type Limits struct {
 	Calls  int // running at once between two nodes, in each direction
 	Queue  int // waiting for that; more are rate_limited
 	Peers  int // nodes
+
+	Transfers int // running at once with a node; more are rate_limited
 }
 
 // DefaultLimits is what production uses.
 func DefaultLimits() Limits {
-	return Limits{Body: 8 << 20, Header: 320 << 10, Calls: 512, Queue: 2048, Peers: 128}
+	return Limits{Body: 8 << 20, Header: 320 << 10, Calls: 512, Queue: 2048, Peers: 128, Transfers: 128}
 }
 
 func (l Limits) frame() wire.Limits {
@@ -131,19 +136,19 @@ func greet(ctx context.Context, conn *tls.Conn, node string, t Timing) error {
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return fmt.Errorf("TLS: %w", err)
 	}
-	if err := wire.NewWriter(conn, wire.HandshakeLimits()).Write(wire.FrameWelcome, welcome{version, node}, nil); err != nil {
+	if err := wire.NewWriter(conn, wire.HandshakeLimits()).Write(wire.FrameWelcome, welcome{version, node, true}, nil); err != nil {
 		return err
 	}
 	return conn.SetDeadline(time.Time{})
 }
 
-// meet is the calling node's side.
-func meet(ctx context.Context, conn *tls.Conn, node string) error {
+// meet is the calling node's side. It reports whether the other one takes STREAM.
+func meet(ctx context.Context, conn *tls.Conn, node string) (streams bool, err error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline)
 	}
 	if err := conn.HandshakeContext(ctx); err != nil {
-		return fmt.Errorf("TLS: %w", err)
+		return false, fmt.Errorf("TLS: %w", err)
 	}
 	r := wire.NewReader(conn, wire.HandshakeLimits())
 	f, err := r.Next()
@@ -151,19 +156,19 @@ func meet(ctx context.Context, conn *tls.Conn, node string) error {
 		if errors.Is(err, io.EOF) {
 			err = errStranger
 		}
-		return fmt.Errorf("no welcome: %w", err)
+		return false, fmt.Errorf("no welcome: %w", err)
 	}
 	var w welcome
 	if err := r.Decode(f, &w); err != nil {
-		return err
+		return false, err
 	}
 	switch {
 	case f.Type != wire.FrameWelcome || w.Version != version:
-		return wire.Violation("%s of version %d, this is version %d", f.Type, w.Version, version)
+		return false, wire.Violation("%s of version %d, this is version %d", f.Type, w.Version, version)
 	case w.Node != node:
-		return fmt.Errorf("node %q answers at the address of %q", w.Node, node)
+		return false, fmt.Errorf("node %q answers at the address of %q", w.Node, node)
 	}
-	return conn.SetDeadline(time.Time{})
+	return w.Streams, conn.SetDeadline(time.Time{})
 }
 
 func dialTCP(ctx context.Context, address string) (net.Conn, error) {

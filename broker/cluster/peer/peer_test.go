@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -35,6 +36,44 @@ func (h *home) Has(tenant, instance string) bool { return tenant == "t1" && inst
 
 func (h *home) Call(ctx context.Context, _, _ string, c contract.Call, idempotent bool, progress func(contract.Progress)) contract.Result {
 	return h.call(ctx, c, idempotent, progress)
+}
+
+// OpenStream starts a transfer that sends back what it gets, unless the
+// arguments say otherwise.
+func (h *home) OpenStream(ctx context.Context, _, _ string, t contract.Transfer, _ bool) (contract.Stream, error) {
+	if string(t.Args) == `"refused"` {
+		return nil, contract.Fail(contract.RateLimited, "Too many.")
+	}
+	s := &loop{size: t.Size, fail: string(t.Args) == `"broken"`}
+	s.r, s.w = io.Pipe()
+	context.AfterFunc(ctx, func() { _ = s.Close() })
+	if t.Size == 0 {
+		_ = s.CloseWrite()
+	}
+	return s, nil
+}
+
+// loop is a contract.Stream on which everything comes back.
+type loop struct {
+	r    *io.PipeReader
+	w    *io.PipeWriter
+	size int64
+	fail bool
+}
+
+func (l *loop) Read(p []byte) (int, error)  { return l.r.Read(p) }
+func (l *loop) Write(p []byte) (int, error) { return l.w.Write(p) }
+func (l *loop) Size() int64                 { return l.size }
+func (l *loop) CloseWrite() error {
+	if l.fail {
+		return l.w.CloseWithError(contract.Fail(contract.NotFound, "No such asset."))
+	}
+	return l.w.Close()
+}
+
+func (l *loop) Close() error {
+	_ = l.w.CloseWithError(contract.Fail(contract.Timeout, "Given up."))
+	return l.r.Close()
 }
 
 func echo(_ context.Context, c contract.Call, _ bool, _ func(contract.Progress)) contract.Result {

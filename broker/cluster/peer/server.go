@@ -16,6 +16,7 @@ import (
 	"siyuan-broker/broker/cluster"
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/wire"
+	"siyuan-broker/contract/wire/transfer"
 )
 
 // Options are what a Server and a Client need. Node and Identity are required;
@@ -197,6 +198,7 @@ func (s *Server) serveStream(st *yamux.Stream) error {
 	r := wire.NewReader(bufio.NewReaderSize(st, 4096), s.o.Limits.frame())
 	w := wire.NewWriter(st, s.o.Limits.frame())
 	var now *running
+	var served *transfer.Served // the latest transfer
 	defer func() { now.end() }()
 	for {
 		f, err := r.Next()
@@ -219,7 +221,28 @@ func (s *Server) serveStream(st *yamux.Stream) error {
 			if h.Grant == nil {
 				return wire.Violation("call without grant")
 			}
+			served = nil
+			_ = st.SetWriteDeadline(time.Time{}) // of a transfer before
 			now = s.start(st, w, h, f.Body)
+		case wire.FrameStream:
+			if now != nil {
+				<-now.done
+			}
+			var h streamHeader
+			if err := r.Decode(f, &h); err != nil {
+				return err
+			}
+			if h.Grant == nil {
+				return wire.Violation("transfer without grant")
+			}
+			now, served = s.startTransfer(st, w, h, f.Body)
+		case wire.FrameData, wire.FrameEnd:
+			if served == nil {
+				return wire.Violation("%s without a transfer", f.Type)
+			}
+			if err := served.Take(r, f); err != nil {
+				return err
+			}
 		case wire.FrameCancel:
 			now.end()
 		default:

@@ -10,12 +10,15 @@ import (
 	"hash/crc32"
 	"io"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"siyuan-broker/broker/cluster"
+	"siyuan-broker/broker/cluster/peer"
 	"siyuan-broker/broker/relay"
 	"siyuan-broker/cmd/internal/faultproxy"
 	"siyuan-broker/connector/tunnel"
@@ -473,3 +476,77 @@ func TestAQuarterOfAGigabyteTakesConstantMemory(t *testing.T) {
 		t.Errorf("the heap grew to %d MiB, allowed are %d", peak.Load()>>20, limit>>20)
 	}
 }
+
+func TestATransferReachesAHomeOnAnotherNode(t *testing.T) {
+	t.Parallel()
+	n, _ := streaming(t, "tls", copier)
+	relayed := acrossNodes(t, n)
+	s, err := relayed.OpenStream(t.Context(), tenant, instance, contract.Transfer{Size: 20 << 20,
+		Call: contract.Call{Grant: &contract.Grant{}, Args: json.RawMessage(`{}`)}}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	go func() {
+		if _, err := io.Copy(s, &pattern{n: 20 << 20}); err != nil {
+			t.Error(err)
+		}
+		_ = s.CloseWrite()
+	}()
+	got, want := newSum(), newSum()
+	_, _ = io.Copy(want, &pattern{n: 20 << 20})
+	if copied, err := io.Copy(got, s); err != nil || got.Sum32() != want.Sum32() {
+		t.Errorf("%d bytes, %v", copied, err)
+	}
+	fails, err := relayed.OpenStream(t.Context(), tenant, instance, contract.Transfer{
+		Call: contract.Call{Grant: &contract.Grant{}, Args: json.RawMessage(`"not an object"`)}}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(fails); code(err) != contract.Internal {
+		t.Errorf("%v", err)
+	}
+	_ = fails.Close()
+	eventually(t, "all are over", func() bool { return n.hub.Stats().Transfers == 0 })
+}
+
+// acrossNodes is the relay of a second node, which has no tunnels of its own.
+func acrossNodes(t *testing.T, n *node) *cluster.Relay {
+	t.Helper()
+	id, err := peer.NewIdentity(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := peer.NewServer(n.hub, peer.Options{Node: "n2", Identity: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ln) }()
+	client, err := peer.NewClient(peer.Options{Node: "n1", Identity: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		client.Close()
+		server.Stop(context.Background())
+		if err := receive(t, "the peer listener's end", served); err != nil {
+			t.Error(err)
+		}
+	})
+	other := startNode(t, newDirectory(nil), nodeOptions{transport: "ws"})
+	return &cluster.Relay{Node: "n1", Local: other.hub, Peers: client, Log: logger(t),
+		Routes: oneRoute{route: cluster.Route{Tenant: tenant, Instance: instance, Node: "n2", Address: ln.Addr().String(), Epoch: 1}}}
+}
+
+// oneRoute leads to one node.
+type oneRoute struct {
+	cluster.Routes
+	route cluster.Route
+}
+
+func (o oneRoute) Lookup(context.Context, string, string) (cluster.Route, error) { return o.route, nil }

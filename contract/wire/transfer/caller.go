@@ -187,7 +187,7 @@ func (c *Caller) Run() {
 	c.writing.Lock() // a Write under way has returned
 	partial := c.partial
 	c.writing.Unlock()
-	c.o.Release(clean, !partial && err != io.EOF)
+	c.o.Release(clean, !clean && !partial && err != io.EOF)
 }
 
 // take hands on frames until one ends the transfer; clean says that the stream
@@ -196,6 +196,9 @@ func (c *Caller) take() (clean bool, err error) {
 	in := wire.BodyReader{ID: c.o.ID, Size: contract.UnknownSize}
 	for {
 		f, err := c.o.Reader.Next()
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF // io.EOF is a transfer that is complete
+		}
 		if err != nil {
 			return false, err
 		}
