@@ -550,3 +550,27 @@ type oneRoute struct {
 }
 
 func (o oneRoute) Lookup(context.Context, string, string) (cluster.Route, error) { return o.route, nil }
+
+func TestABulkSessionThatFreezesCostsTimeOnly(t *testing.T) {
+	t.Parallel()
+	pub, key := keys(t)
+	n, p := behindProxy(t, newDirectory(pub), "tls", nil)
+	bench := newWorkbench(5<<20, 0)
+	bench.working = func(context.Context, contract.Call, bool) {
+		p.SetNew(faultproxy.Rules{Up: faultproxy.Rule{Effect: faultproxy.Hold, After: 1 << 20}})
+	}
+	startHome(t, n.dial, n.tls, key, bench, func(c *tunnel.Config) {
+		c.Timing.PingInterval, c.Timing.BulkWrite = 100*time.Millisecond, 200*time.Millisecond
+	})
+	n.await(relay.SessionUp)
+	res := n.call(t.Context(), contract.Call{Tool: "write", RequestID: "w"}, false)
+	if res.Err != nil || len(res.Body) != 5<<20+2 {
+		t.Errorf("%d bytes, %v", len(res.Body), res.Err)
+	}
+	if arrived, effects := bench.counts("w"); arrived != 1 || effects != 1 {
+		t.Errorf("sent %d times, executed %d times", arrived, effects)
+	}
+	if s := n.hub.Stats(); s.Accepted != 1 || s.Lost != 0 {
+		t.Errorf("%+v", s)
+	}
+}

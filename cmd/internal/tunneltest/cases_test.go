@@ -274,6 +274,7 @@ func TestT11AFrozenReaderEndsTheCallOnBothEnds(t *testing.T) {
 			bench := newWorkbench(5<<20, 0)
 			bench.working = func(context.Context, contract.Call, bool) {
 				p.SetOpen(faultproxy.Rules{Up: faultproxy.Rule{Effect: faultproxy.Hold, After: 1 << 20}})
+				p.SetNew(deadSilence) // no second connection for the result
 			}
 			hm := startHome(t, n.dial, n.tls, key, bench, scaledHome)
 			n.await(relay.SessionUp)

@@ -77,6 +77,9 @@ func faults() []fault {
 	}
 }
 
+// resultSize is what stays on the connection that the faults strike.
+const resultSize = 120 << 10
+
 // phases are the moments at which a fault strikes.
 var phases = []string{"dial", "handshake", "call", "progress", "result", "drain"}
 
@@ -131,10 +134,10 @@ type cell struct {
 
 func newCell(t *testing.T, phase string, f fault, transport string, seed uint64) *cell {
 	c := &cell{t: t, phase: phase, fault: f, transport: transport, rand: rand.New(rand.NewPCG(seed, uint64(len(phase)+len(f.name)))),
-		bench: newWorkbench(200<<10, 3), struck: make(chan struct{})}
+		bench: newWorkbench(resultSize, 3), struck: make(chan struct{})}
 	// How late a fault may be: anywhere in what the phase still moves.
 	reach := map[string][2]int64{"dial": {1500, 2500}, "handshake": {400, 200}, "call": {600, 600}, "progress": {200, 20},
-		"result": {200 << 10, 20}, "drain": {300, 300}}[phase]
+		"result": {resultSize, 20}, "drain": {300, 300}}[phase]
 	rules := f.rules(c.rand, reach[0], reach[1])
 	c.strike = sync.OnceFunc(func() {
 		if phase == "dial" {
@@ -282,7 +285,7 @@ func (c *cell) bothEndsAgree(began time.Time) {
 func (c *cell) checkAnswer(kind string, res contract.Result) {
 	c.t.Helper()
 	if res.Err == nil {
-		if want := 200<<10 + 2; len(res.Body) != want {
+		if want := resultSize + 2; len(res.Body) != want {
 			c.t.Errorf("%s: a result of %d bytes, want %d", kind, len(res.Body), want)
 		}
 		return
