@@ -147,3 +147,12 @@ func firstErr(errs ...error) error {
 	}
 	return nil
 }
+
+// Folder is the storage path of the document this one is below, "/" at the top
+// of a notebook.
+func (d Doc) Folder() string {
+	if at := strings.LastIndex(d.path, "/"); at > 0 {
+		return d.path[:at] + ".sy"
+	}
+	return "/"
+}

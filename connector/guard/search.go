@@ -29,14 +29,16 @@ const (
 
 // Query is a full-text search.
 type Query struct {
-	Text    string
-	Method  Method
-	Types   map[string]bool // short codes; nil: the kernel's search settings
-	Within  []string        // notebook ids, or notebook id and storage path; nil: all readable
-	Inside  *Block          // only hits in this block or document
-	Order   int             // the kernel's 0..7
-	Grouped bool            // hits of one document stand together
-	HasTags *bool
+	Text   string
+	Method Method
+	Types  map[string]bool // short codes; nil: the kernel's search settings
+	// SubTypes such as h1 or o; nil: all. Only Semantic looks at them.
+	SubTypes map[string]bool
+	Within   []string // notebook ids, or notebook id and storage path; nil: all readable
+	Inside   *Block   // only hits in this block or document
+	Order    int      // the kernel's 0..7
+	Grouped  bool     // hits of one document stand together
+	HasTags  *bool
 }
 
 // Hit is a block found.
@@ -85,7 +87,7 @@ func (s *Session) Search(ctx context.Context, q Query) (hits []Hit, more bool, e
 		Query: q.Text, Method: siyuan.SearchMethod(q.Method), Paths: paths, Types: kernelTypes(q.Types),
 		OrderBy: s.searchOrder(q), Size: searchPage,
 	}
-	rows, more, err := s.searchAll(ctx, req)
+	rows, more, err := s.searchPages(ctx, req, s.g.r.FullText)
 	if err != nil {
 		return nil, false, err
 	}
@@ -108,9 +110,11 @@ func (s *Session) searchOrder(q Query) int {
 	return q.Order
 }
 
-func (s *Session) searchAll(ctx context.Context, req siyuan.Search) (rows []siyuan.Block, more bool, err error) {
+// searchPages asks for pages of a search until there are no more rows, or as many
+// as one search may have.
+func (s *Session) searchPages(ctx context.Context, req siyuan.Search, ask func(context.Context, siyuan.Search) (siyuan.SearchResult, error)) (rows []siyuan.Block, more bool, err error) {
 	for req.Page = 1; ; req.Page++ {
-		res, err := s.g.r.FullText(ctx, req)
+		res, err := ask(ctx, req)
 		if err != nil {
 			return nil, false, err
 		}

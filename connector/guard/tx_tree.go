@@ -171,6 +171,9 @@ func afterSome(err error, done []string) error {
 	if len(done) == 0 {
 		return err
 	}
+	if _, told := errors.AsType[*contract.Error](err); !told {
+		err = contract.Fail(contract.OutcomeUnknown, "SiYuan took a part of the write, and the rest may or may not have happened.").WithCause(err)
+	}
 	e := *Public(err)
 	return e.WithDetail(map[string]any{"done": done})
 }

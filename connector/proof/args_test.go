@@ -75,6 +75,9 @@ func (g *generator) corners(a *tools.Action, most int) []json.RawMessage {
 // document has one and a hidden title in it the other, and references that the
 // stored text of a block has already: first, before other writes take them away.
 func (g *generator) textCorners(a *tools.Action) (list []json.RawMessage) {
+	for _, args := range telling[a.ID()] {
+		list = append(list, json.RawMessage(g.n.text(args)))
+	}
 	add := func(args map[string]any) {
 		if args = g.minimal(a, args); args != nil {
 			list = append(list, encode(args))
@@ -97,6 +100,23 @@ func (g *generator) textCorners(a *tools.Action) (list []json.RawMessage) {
 		}
 	}
 	return list
+}
+
+// telling are arguments that no rule would make: those that take a text or an
+// order which is there.
+var telling = map[string][]string{
+	"block.replace": {
+		`{"id":"${details}","old":"details","new":"particulars"}`, `{"id":"${linksP}","old":"static","new":"fixed"}`,
+		`{"id":"${linksP}","old":"Nightfall","new":"x"}`, `{"id":"${linksZ}","old":"Last","new":"Final"}`, `{"id":"${item}","old":"lantern","new":"lamp"}`,
+		`{"id":"${linksZ}","old":"words","new":"((${secretP}))"}`, `{"id":"${linksZ}","old":"words","new":"((${goneP}))"}`, `{"id":"${linksT}","old":"harbour","new":"port"}`,
+	},
+	"document.reorder":        {`{"parentID":"${projects}","orderedIDs":["${beta}","${alpha}"]}`, `{"parentID":"${projects}","orderedIDs":["${beta}","${secretAlpha}"]}`},
+	"document.heading_to_doc": {`{"headingID":"${heading2}","targetNotebook":"${desk}"}`, `{"headingID":"${linksH}","targetNotebook":"${desk}"}`, `{"headingID":"${linksH2}","targetNotebook":"${desk}"}`},
+	"notebook.set_conf":       {`{"notebook":"${desk}","conf":{"dailyNoteSavePath":"/daily"}}`},
+	"search.find_replace": {
+		`{"k":"harbour","r":"port","ids":["${alpha}","${beta}"]}`, `{"k":"Nightfall","r":"x","ids":["${links}"]}`, `{"k":"Last","r":"Final","ids":["${links}"]}`,
+		`{"k":"Operation","r":"x","ids":["${namesake}"],"replaceTypes":{"docTitle":true}}`,
+	},
 }
 
 // minimal adds to some arguments no more than the contract demands; nil if

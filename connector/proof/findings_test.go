@@ -33,6 +33,7 @@ func acceptedDifferences() []accepted {
 		report: regexp.MustCompile(`(?s)data-av-id=.*"There is no database \d{14}-[0-9a-z]{7} to show\.\\"`),
 		shows: []example{
 			{"block.append", `{"parentID":"${alpha}",` + dom}, {"block.prepend", `{"parentID":"${alpha}",` + dom},
+			{"block.add_to_daily_note", `{"notebook":"${desk}","position":"append",` + dom},
 			{"block.insert", `{"previousID":"${details}",` + dom}, {"block.update", `{"id":"${details}",` + dom},
 		},
 	}}

@@ -241,6 +241,11 @@ const (
 	leastAsked  = 10
 )
 
+// refusedHere are actions that answer nobody in these worlds, with the reason.
+var refusedHere = map[string]string{
+	"search.semantic": "it is refused while anything is hidden, and the sample kernel has no embedding service",
+}
+
 // bound are the actions that have a handler; the others answer unsupported and
 // prove nothing.
 func bound(w *world, kinds ...catalogue.Kind) []*catalogue.Action {
@@ -288,7 +293,7 @@ func (ws worlds) read(t *testing.T, a *catalogue.Action, seed uint64, budget int
 		}
 	}
 	t.Logf("%s: %d of %d calls answered", a.ID(), answers, asked)
-	if answers == 0 {
+	if answers == 0 && refusedHere[a.ID()] == "" {
 		t.Errorf("%s never answered: nothing is proven about it", a.ID())
 	}
 }

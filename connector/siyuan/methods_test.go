@@ -142,6 +142,7 @@ func every(w *Writer) map[string]func(context.Context) error {
 		}
 		return nil, err
 	})
+	do("EmbeddingModel", func(c context.Context) (any, error) { return w.EmbeddingModel(c) })
 	do("Semantic", func(c context.Context) (any, error) { return w.Semantic(c, search) })
 	do("Backlinks", func(c context.Context) (any, error) { return w.Backlinks(c, id1, "", "", true) })
 	do("BacklinkDoc", func(c context.Context) (any, error) { return w.BacklinkDoc(c, id1, id2, "", true) })

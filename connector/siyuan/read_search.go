@@ -181,6 +181,21 @@ func (r *Reader) AssetContent(ctx context.Context, id ID, query string, method S
 	return *data.AssetContent, nil
 }
 
+// EmbeddingModel reports whether an embedding service is set up, which Semantic
+// needs. Nothing else of the configuration is read.
+func (r *Reader) EmbeddingModel(ctx context.Context) (bool, error) {
+	data, err := read[struct {
+		Conf struct {
+			AI struct {
+				Embedding struct {
+					Enabled bool `json:"enabled"`
+				} `json:"embedding"`
+			} `json:"ai"`
+		} `json:"conf"`
+	}](ctx, r, "system/getConf", nil, direct)
+	return data.Conf.AI.Embedding.Enabled, err
+}
+
 // Semantic searches by meaning, with the query, paths and page of s; without a
 // model it finds nothing.
 func (r *Reader) Semantic(ctx context.Context, s Search) (SearchResult, error) {

@@ -94,6 +94,13 @@ func TestTwoHandlersForOneActionAreAnError(t *testing.T) {
 	}
 }
 
+// refusedExamples are actions whose examples this home refuses, with the reason.
+var refusedExamples = map[string]string{
+	"block.replace":      "the example's word is not in the note",
+	"document.duplicate": "the note shows what is hidden from the caller",
+	"search.semantic":    "it is refused while anything is hidden",
+}
+
 func TestEveryExampleRunsOrSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, policy.Fixed(contract.ReadWriteDelete))
@@ -107,7 +114,7 @@ func TestEveryExampleRunsOrSaysWhyNot(t *testing.T) {
 				if a.Kind == catalogue.Delete {
 					d = newDesk(t, policy.Fixed(contract.ReadWriteDelete)) // the other examples need what this one takes away
 				}
-				if r := d.call(g, a.ID(), example); r.Err != nil && r.Err.Type != contract.TypeNotFound && r.Err.Type != contract.TypeConflict {
+				if r := d.call(g, a.ID(), example); r.Err != nil && refusedExamples[a.ID()] == "" && r.Err.Type != contract.TypeNotFound && r.Err.Type != contract.TypeConflict {
 					t.Errorf("%s %s: %v", a.ID(), example, r.Err)
 				}
 			}

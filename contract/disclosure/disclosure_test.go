@@ -102,7 +102,7 @@ func basicFields(tool string) map[string]bool {
 	t, _ := tools.New().Tool(tool)
 	for _, a := range t.Actions {
 		for _, p := range a.Params {
-			fields[p.Name] = fields[p.Name] || a.Tier == tools.Basic
+			fields[p.Name] = fields[p.Name] || a.Tier == tools.Basic && !p.Legacy
 		}
 	}
 	return fields

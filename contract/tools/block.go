@@ -104,7 +104,8 @@ func blockTool() *Tool {
 		Actions: []*Action{BlockGetKramdown.Action, BlockAppend.Action, BlockUpdate.Action,
 			BlockBatchKramdown.Action, BlockGetChildren.Action, BlockGetAttrs.Action, BlockInfo.Action, BlockBreadcrumb.Action,
 			BlockDOM.Action, BlockRecentUpdated.Action, BlockWordCount.Action, BlockDocsInfo.Action,
-			BlockInsert.Action, BlockPrepend.Action, BlockDelete.Action, BlockMove.Action, BlockSetAttrs.Action,
+			BlockInsert.Action, BlockPrepend.Action, BlockReplace.Action, BlockDelete.Action, BlockMove.Action, BlockSetAttrs.Action,
+			BlockSetFoldState.Action, BlockTransferReferences.Action, BlockAddToDailyNote.Action,
 		},
 	}
 }

@@ -433,10 +433,3 @@ var (
 		Examples:     []string{`{"notebook":"20240101090000-work001","dataType":"markdown","data":"Called Ann.","position":"append"}`},
 	})
 )
-
-// moreBlock are the actions that are defined but have no handler yet.
-func moreBlock() []*Action {
-	return []*Action{
-		BlockReplace.Action, BlockSetFoldState.Action, BlockTransferReferences.Action, BlockAddToDailyNote.Action,
-	}
-}

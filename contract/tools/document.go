@@ -162,7 +162,8 @@ func documentTool() *Tool {
 		},
 		Actions: []*Action{DocumentCreate.Action, DocumentGetDoc.Action, DocumentListTree.Action,
 			DocumentLookup.Action, DocumentGetChildDocs.Action, DocumentGetChildBlocks.Action, DocumentGetOutline.Action, DocumentSearchDocs.Action,
-			DocumentRename.Action, DocumentMove.Action, DocumentRemove.Action,
+			DocumentRename.Action, DocumentMove.Action, DocumentRemove.Action, DocumentReorder.Action, DocumentSetAttr.Action,
+			DocumentCreateDailyNote.Action, DocumentDuplicate.Action, DocumentHeadingToDoc.Action, DocumentToHeading.Action,
 		},
 	}
 }

@@ -356,11 +356,3 @@ var (
 		Examples: []string{`{"srcID":"20240102100200-betadoc","targetID":"20240102100100-alphadc"}`},
 	})
 )
-
-// moreDocument are the actions that are defined but have no handler yet.
-func moreDocument() []*Action {
-	return []*Action{
-		DocumentReorder.Action, DocumentSetAttr.Action, DocumentCreateDailyNote.Action, DocumentDuplicate.Action,
-		DocumentHeadingToDoc.Action, DocumentToHeading.Action,
-	}
-}

@@ -68,6 +68,7 @@ func searchTool() *Tool {
 		Fields:  map[string]string{"id": "Block or document id.", "k": "What to look for.", "sortBy": "Order; the default depends on the action."},
 		Actions: []*Action{
 			SearchFulltext.Action, SearchQuerySQL.Action, SearchGetBacklinks.Action, SearchRefs.Action, SearchInvalidRefs.Action, SearchAssets.Action,
+			SearchSemantic.Action, SearchFindReplace.Action, SearchAssetContent.Action,
 		},
 	}
 }

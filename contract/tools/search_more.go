@@ -225,10 +225,3 @@ var (
 		Examples: []string{`{}`},
 	})
 )
-
-// moreSearch are the actions that are defined but have no handler yet.
-func moreSearch() []*Action {
-	return []*Action{
-		SearchSemantic.Action, SearchFindReplace.Action, SearchAssetContent.Action,
-	}
-}

@@ -80,6 +80,9 @@ func doc2Heading(k *Kernel, a args) (any, error) {
 	}
 	answer := map[string]any{"srcTreeBox": src.box, "srcTreePath": src.path}
 	h := &ast.Node{Type: ast.NodeHeading, HeadingLevel: 2}
+	if target.node.Type == ast.NodeHeading {
+		h.HeadingLevel = target.node.HeadingLevel
+	}
 	h.AppendChild(&ast.Node{Type: ast.NodeText, Tokens: []byte(src.title())})
 	nodes := append([]*ast.Node{h}, text.ChildBlocks(src.root)...)
 	if err := k.remove(src); err != nil {
@@ -87,15 +90,21 @@ func doc2Heading(k *Kernel, a args) (any, error) {
 	}
 	text.SetID(h, src.id())
 	h.SetIALAttr("updated", stamp(k.now()))
-	anchor := target.node
+	anchor, after := target.node, a.boolOr("after", false)
+	if section := text.Section(anchor); after && anchor.Type == ast.NodeHeading && len(section) > 0 {
+		anchor = section[len(section)-1]
+	}
 	for _, n := range nodes {
 		n.Unlink()
-		if anchor == target.doc.root {
+		switch {
+		case anchor == target.doc.root:
 			anchor.AppendChild(n)
-			continue
+		case after:
+			anchor.InsertAfter(n)
+			anchor = n
+		default:
+			anchor.InsertBefore(n)
 		}
-		anchor.InsertAfter(n)
-		anchor = n
 	}
 	return answer, k.save(target.doc)
 }

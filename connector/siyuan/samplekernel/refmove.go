@@ -1,6 +1,8 @@
 package samplekernel
 
 import (
+	"slices"
+
 	"siyuan-broker/connector/siyuan/samplekernel/text"
 
 	"github.com/88250/lute/ast"
@@ -19,14 +21,19 @@ func refMoveRoutes() map[string]route {
 // transferBlockRef makes all references to one block point to another.
 func transferBlockRef(k *Kernel, a args) (any, error) {
 	from, to := a.str("fromID"), a.str("toID")
-	if _, ok := k.block(to); !ok {
+	target, ok := k.block(to)
+	if !ok {
 		return nil, nil
 	}
+	only := a.strsOr("refIDs")
 	for _, id := range sortedKeys(k.docs) {
 		d, changed := k.docs[id], false
 		ast.Walk(d.root, func(n *ast.Node, entering bool) ast.WalkStatus {
-			if entering && n.Type == ast.NodeTextMark && n.TextMarkBlockRefID == from {
+			if entering && n.Type == ast.NodeTextMark && n.TextMarkBlockRefID == from && (len(only) == 0 || slices.Contains(only, holder(n))) {
 				n.TextMarkBlockRefID, changed = to, true
+				if n.TextMarkBlockRefSubtype == "d" {
+					n.TextMarkTextContent = k.refText(target)
+				}
 			}
 			return ast.WalkContinue
 		})
@@ -37,6 +44,14 @@ func transferBlockRef(k *Kernel, a args) (any, error) {
 		}
 	}
 	return nil, nil
+}
+
+// holder is the id of the block that a span is in.
+func holder(n *ast.Node) string {
+	for n.Parent != nil && n.ID == "" {
+		n = n.Parent
+	}
+	return n.ID
 }
 
 // swapBlockRef exchanges a block with a block it cites: each takes the place of

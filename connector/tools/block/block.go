@@ -30,6 +30,10 @@ func Bindings() []tools.Binding {
 		tools.Bind(catalogue.BlockDelete, deleteBlock),
 		tools.Bind(catalogue.BlockMove, move),
 		tools.Bind(catalogue.BlockSetAttrs, setAttrs),
+		tools.Bind(catalogue.BlockReplace, replace),
+		tools.Bind(catalogue.BlockSetFoldState, setFoldState),
+		tools.Bind(catalogue.BlockTransferReferences, transferReferences),
+		tools.Bind(catalogue.BlockAddToDailyNote, addToDailyNote),
 	}
 }
 

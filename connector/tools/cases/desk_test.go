@@ -53,6 +53,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// beta is a document beside Alpha, and its blocks.
+const (
+	beta     = "20240102100200-betadoc"
+	betaText = "20240102110201-betap01" // cites Intro
+	betaLine = "20240102110003-block03"
+)
+
 func standardDir(t testing.TB) string {
 	t.Helper()
 	standard.once.Do(func() {
@@ -62,6 +69,8 @@ func standardDir(t testing.TB) string {
 		home := guardtest.New(t)
 		// From now on the settings are in the kernel's own words.
 		check(t, home.Client.Writer().RenameNotebook(context.Background(), guardtest.Work, "Work"))
+		home.Add(t, guardtest.Doc{Box: guardtest.Work, Path: "/" + guardtest.Projects + "/" + beta + ".sy", Title: "Beta",
+			Text: "See ((" + guardtest.Intro + " 'alpha-intro')).\n{: id=\"" + betaText + "\"}\n\nA line.\n{: id=\"" + betaLine + "\"}\n\n"})
 		check(t, os.CopyFS(dir, os.DirFS(home.Kernel.Dir())))
 	})
 	return standard.dir
@@ -102,11 +111,17 @@ func deskFor(t testing.TB, a *catalogue.Action) func() *desk {
 	}
 	d := newDesk(t)
 	return func() *desk {
-		d.front.answering(nil)
+		d.front.answering(embedding)
 		d.front.rewriting(nil)
 		d.front.take()
 		return d
 	}
+}
+
+// embedding answers for a kernel that has an embedding service, which the sample
+// kernel has not.
+func embedding(path string, _ []byte) (int, []byte, bool) {
+	return http.StatusOK, []byte(`{"code":0,"msg":"","data":{"conf":{"ai":{"embedding":{"enabled":true}}}}}`), path == "/api/system/getConf"
 }
 
 // add makes one more document.

@@ -74,7 +74,7 @@ func TestK07ParallelCreatesShareTheirParents(t *testing.T) {
 	for _, p := range d.docs(t) {
 		seen[p]++
 	}
-	if seen["/2023"] != 1 || len(seen) != 2+1+5+5 {
+	if seen["/2023"] != 1 || len(seen) != 3+1+5+5 {
 		t.Errorf("documents %v", seen)
 	}
 	for p, n := range seen {
@@ -105,7 +105,7 @@ func TestK08NothingPicksOneOfTwo(t *testing.T) {
 	if found.IDPath.ID != "" || strings.Join(found.IDPath.IDs, " ") != strings.Join(twins, " ") {
 		t.Errorf("lookup %+v", found.IDPath)
 	}
-	if len(d.docs(t)) != 4 {
+	if len(d.docs(t)) != 5 {
 		t.Errorf("documents %v", d.docs(t))
 	}
 }

@@ -20,5 +20,11 @@ func Bindings() []tools.Binding {
 		tools.Bind(catalogue.DocumentRename, rename),
 		tools.Bind(catalogue.DocumentMove, move),
 		tools.Bind(catalogue.DocumentRemove, remove),
+		tools.Bind(catalogue.DocumentReorder, reorder),
+		tools.Bind(catalogue.DocumentSetAttr, setAttr),
+		tools.Bind(catalogue.DocumentCreateDailyNote, createDailyNote),
+		tools.Bind(catalogue.DocumentDuplicate, duplicate),
+		tools.Bind(catalogue.DocumentHeadingToDoc, headingToDoc),
+		tools.Bind(catalogue.DocumentToHeading, docToHeading),
 	}
 }

@@ -20,6 +20,9 @@ func Bindings() []tools.Binding {
 		tools.Bind(catalogue.SearchRefs, searchRefs),
 		tools.Bind(catalogue.SearchInvalidRefs, listInvalidRefs),
 		tools.Bind(catalogue.SearchAssets, searchAssets),
+		tools.Bind(catalogue.SearchSemantic, semantic),
+		tools.Bind(catalogue.SearchFindReplace, findReplace),
+		tools.Bind(catalogue.SearchAssetContent, fulltextAssetContent),
 	}
 }
 
@@ -73,13 +76,13 @@ func query(in catalogue.SearchFulltextIn) (guard.Query, error) {
 		q.Order = orders[in.SortBy]
 	}
 	var err error
-	q.Types, err = types(in)
+	q.Types, err = types(in.Types, in.TypeShortcodes)
 	return q, err
 }
 
 // types merges the two ways to choose block types; nil is no choice.
-func types(in catalogue.SearchFulltextIn) (map[string]bool, error) {
-	if in.Types == nil && in.TypeShortcodes == nil {
+func types(byName map[string]bool, codes []string) (map[string]bool, error) {
+	if byName == nil && codes == nil {
 		return nil, nil
 	}
 	chosen := map[string]bool{}
@@ -91,12 +94,12 @@ func types(in catalogue.SearchFulltextIn) (map[string]bool, error) {
 		chosen[code] = chosen[code] || on
 		return nil
 	}
-	for name, on := range in.Types {
+	for name, on := range byName {
 		if err := set("types", name, on); err != nil {
 			return nil, err
 		}
 	}
-	for _, name := range in.TypeShortcodes {
+	for _, name := range codes {
 		if err := set("typeShortcodes", name, true); err != nil {
 			return nil, err
 		}
