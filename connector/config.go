@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"siyuan-broker/connector/pair"
 )
 
 // Config is everything a home owner can set. cmd/internal/settings fills it
 // from a YAML file and the environment.
 type Config struct {
-	Broker    string `key:"broker" env:"CONNECTOR_BROKER" doc:"The broker's URL, such as https://notes.example."`
+	Broker    string `key:"broker" env:"CONNECTOR_BROKER" doc:"The broker's URL, such as https://notes.example; empty: the one this connector is paired with."`
 	URL       string `key:"siyuan_url" env:"SIYUAN_API_URL" default:"http://127.0.0.1:6806" doc:"SiYuan's address."`
 	Token     string `key:"siyuan_token" env:"SIYUAN_TOKEN" secret:"true" doc:"SiYuan's API token: Settings, About, API token."`
 	Data      string `key:"data" env:"CONNECTOR_DATA" doc:"Folder for the key, the pinned workspace and the policy; empty: the user's data folder, as root /var/lib/siyuan-connector."`
@@ -28,7 +30,7 @@ func (c *Config) Validate() error {
 	c.Complete()
 	var bad []error
 	if u, err := url.Parse(c.Broker); c.Broker == "" {
-		bad = append(bad, errors.New("broker: name the broker's URL with --broker or CONNECTOR_BROKER"))
+		bad = append(bad, errors.New("broker: pair this connector first (siyuan-connector pair https://your-broker), or name the broker's URL with --broker or CONNECTOR_BROKER"))
 	} else if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		bad = append(bad, fmt.Errorf("broker: %q is not a URL such as https://notes.example", c.Broker))
 	}
@@ -41,13 +43,19 @@ func (c *Config) Validate() error {
 	return errors.Join(bad...)
 }
 
-// Complete fills in the defaults that depend on the account.
+// Complete fills in the defaults that depend on the account, and the broker
+// that the connector was paired with.
 func (c *Config) Complete() {
 	if c.Data == "" {
 		c.Data = defaultData()
 	}
 	if c.Policy == "" {
 		c.Policy = filepath.Join(c.Data, "policy.yaml")
+	}
+	if c.Broker == "" {
+		if s, err := pair.FileIn(c.Data).Read(); err == nil { // else Validate says what to do
+			c.Broker = s.Broker
+		}
 	}
 	c.Broker = strings.TrimRight(c.Broker, "/")
 }

@@ -12,6 +12,7 @@ import (
 
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/home"
+	"siyuan-broker/connector/pair"
 	"siyuan-broker/connector/policy"
 	"siyuan-broker/connector/siyuan"
 	"siyuan-broker/connector/tools"
@@ -93,6 +94,9 @@ func (c *Connector) Run(ctx context.Context) error {
 	work.Go(func() { c.home.Run(ctx) })
 	work.Go(func() { c.keepReporting(ctx) })
 	err := c.tunnel.Run(ctx)
+	if errors.Is(err, ErrRevoked) {
+		c.noteRevoked()
+	}
 	cancel()
 	work.Wait()
 	c.kernel.Close()
@@ -103,6 +107,20 @@ func (c *Connector) Run(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// noteRevoked lets the next pair begin without being asked twice. A pairing that
+// took this one's place meanwhile has another key and stays.
+func (c *Connector) noteRevoked() {
+	f := pair.FileIn(c.cfg.Data)
+	s, err := f.Read()
+	if err != nil || s.Fingerprint != Fingerprint(c.key.Public().(ed25519.PublicKey)) {
+		return
+	}
+	s.Revoked = true
+	if err := f.Write(s); err != nil {
+		c.log.Warn("the end of the pairing was not noted", "error", err)
+	}
 }
 
 // Home tells how SiYuan is.

@@ -3,11 +3,11 @@
 package main
 
 import (
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +30,7 @@ func root() *cobra.Command {
 	f := cmd.PersistentFlags()
 	f.StringVar(&a.file, "config", "", "configuration file (YAML); the environment wins over it, flags over both")
 	f.StringVar(&a.data, "data", "", "data folder; empty: the user's data folder, as root /var/lib/siyuan-connector")
-	return cli.Group(cmd, newRun(a), newKey(a), newStatus(a), newDoctor(a), newPolicy(a), newRepin(a), newConfig(a))
+	return cli.Group(cmd, newPair(a), newUnpair(a), newRun(a), newKey(a), newStatus(a), newDoctor(a), newPolicy(a), newRepin(a), newConfig(a))
 }
 
 // app is what the subcommands share: where the configuration comes from.
@@ -70,15 +70,7 @@ func newRun(a *app) *cobra.Command {
 			if err := c.Validate(); err != nil {
 				return cli.Fail(cli.ExitConfig, err)
 			}
-			home, err := connector.New(c, cli.Version, cli.Logger(os.Stderr, c.LogLevel, c.LogFormat))
-			if err != nil {
-				return cli.Fail(cli.ExitConfig, err)
-			}
-			err = home.Run(cmd.Context())
-			if errors.Is(err, connector.ErrRevoked) {
-				return cli.Fail(cli.ExitRevoked, err)
-			}
-			return err
+			return runHome(cmd.Context(), c)
 		},
 	}
 	f := cmd.Flags()
@@ -86,6 +78,19 @@ func newRun(a *app) *cobra.Command {
 	f.StringVar(&a.url, "url", "", "SiYuan's address (SIYUAN_API_URL), default http://127.0.0.1:6806")
 	f.StringVar(&a.token, "token", "", "SiYuan's API token; better set SIYUAN_TOKEN")
 	return cmd
+}
+
+// runHome is the connector's life, until ctx ends or its access is taken back.
+func runHome(ctx context.Context, c connector.Config) error {
+	home, err := connector.New(c, cli.Version, cli.Logger(os.Stderr, c.LogLevel, c.LogFormat))
+	if err != nil {
+		return cli.Fail(cli.ExitConfig, err)
+	}
+	err = home.Run(ctx)
+	if errors.Is(err, connector.ErrRevoked) {
+		return cli.Fail(cli.ExitRevoked, err)
+	}
+	return err
 }
 
 func newKey(a *app) *cobra.Command {
@@ -106,34 +111,6 @@ func newKey(a *app) *cobra.Command {
 			return err
 		},
 	}
-}
-
-func newStatus(a *app) *cobra.Command {
-	var check bool
-	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Tell how tunnel and SiYuan are",
-		Args:  cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.config()
-			if err != nil {
-				return err
-			}
-			r, err := connector.ReadReport(c.Data, time.Now())
-			if err != nil {
-				return cli.Fail(cli.ExitOffline, err)
-			}
-			if !check {
-				return cli.PrintJSON(cmd.OutOrStdout(), r)
-			}
-			if !r.Healthy() {
-				return cli.Fail(cli.ExitOffline, fmt.Errorf("tunnel %s, SiYuan %s. %s", r.Tunnel, r.SiYuan, r.Problem))
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&check, "check", false, "print nothing when all is well, else exit with code 4")
-	return cmd
 }
 
 func newPolicy(a *app) *cobra.Command {
