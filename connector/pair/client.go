@@ -41,11 +41,10 @@ const requestTimeout = 20 * time.Second
 
 // ParseBroker reads the address of a broker as a person types it.
 func ParseBroker(s string) (*url.URL, error) {
-	s = strings.TrimRight(strings.TrimSpace(s), "/")
-	if s != "" && !strings.Contains(s, "://") {
+	if s = strings.TrimSpace(s); !strings.Contains(s, "://") {
 		s = "https://" + s
 	}
-	u, err := url.Parse(s)
+	u, err := url.Parse(strings.TrimRight(s, "/"))
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
 		return nil, fmt.Errorf("%q is not a broker's address; it looks like https://notes.example", s)
@@ -80,7 +79,7 @@ type AlreadyError struct{ Place wire.Paired }
 
 // Error says where the key belongs.
 func (e *AlreadyError) Error() string {
-	return fmt.Sprintf("this machine is paired already, with %s, %s", e.Place.TenantName, e.Place.InstanceName)
+	return fmt.Sprintf("this machine is paired already, with %s, %s", Printable(e.Place.TenantName), Printable(e.Place.InstanceName))
 }
 
 // Ways a pairing can end without success. They are what the person should read.
