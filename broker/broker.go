@@ -18,6 +18,7 @@ import (
 	"siyuan-broker/broker/mcpserver"
 	"siyuan-broker/broker/oauth"
 	"siyuan-broker/broker/page"
+	"siyuan-broker/broker/pairing"
 	"siyuan-broker/broker/people"
 	"siyuan-broker/broker/recorder"
 	"siyuan-broker/broker/relay"
@@ -58,6 +59,8 @@ type Broker struct {
 	people    *people.People
 	oauth     *oauth.Server
 	console   *console.Console
+	pairing   *pairing.Service
+	pairPages *pairing.Pages
 
 	tls   *tls.Config
 	ready chan struct{} // closed when the listeners are open
@@ -132,6 +135,9 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 		return nil, err
 	}
 	if err := b.newOAuth(resources, catalogue, verifier, o); err != nil {
+		return nil, err
+	}
+	if err := b.newPairing(audiences); err != nil {
 		return nil, err
 	}
 

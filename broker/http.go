@@ -60,7 +60,7 @@ func (b *Broker) httpError(err error, c echo.Context) {
 
 func (b *Broker) discovery(c echo.Context) error {
 	return c.JSON(http.StatusOK, wire.Discovery{
-		Issuer: b.Issuer(), Versions: wire.Versions(), Tunnel: b.tunnelEndpoint(b.baseOf(c.Request())),
+		Issuer: b.Issuer(), Versions: wire.Versions(), Tunnel: b.tunnelEndpoint(b.baseOf(c.Request())), Pairing: []int{wire.PairVersion},
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"siyuan-broker/broker/console"
 	"siyuan-broker/broker/oauth"
 	"siyuan-broker/broker/page"
+	"siyuan-broker/broker/pairing"
 	"siyuan-broker/broker/people"
 	"siyuan-broker/tenants"
 )
@@ -23,6 +24,7 @@ func navigation() []page.NavItem {
 		{Path: console.HomePath, Key: "nav.home"},
 		{Path: page.Path(oauth.AgentsPath), Key: "nav.agents"},
 		{Path: page.Path(oauth.ConnectPath), Key: "nav.connect"},
+		{Path: page.Path(pairing.PagePath), Key: "nav.pair"},
 	}
 }
 
@@ -38,7 +40,7 @@ func (b *Broker) newPages() (err error) {
 	if err != nil {
 		return err
 	}
-	b.console, err = console.New(console.Options{Pages: b.pages, People: b.people, Store: b.db, Live: b.live, Now: b.now, Log: b.log})
+	b.console, err = console.New(console.Options{Pages: b.pages, People: b.people, Store: b.db, Live: b.live, Pair: page.Path(pairing.PagePath), Now: b.now, Log: b.log})
 	return err
 }
 

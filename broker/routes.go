@@ -20,6 +20,9 @@ func (b *Broker) routes() *echo.Echo {
 	e.Any("/mcp", echo.WrapHandler(b.mcp))
 	e.Any("/mcp/", echo.WrapHandler(b.mcp))
 	e.GET("/tunnel", echo.WrapHandler(b.tunnel))
+	e.POST("/tunnel/pair", echo.WrapHandler(b.pairing.Pair()))
+	e.POST("/tunnel/pair/token", echo.WrapHandler(b.pairing.Token()))
+	e.POST("/tunnel/unpair", echo.WrapHandler(b.pairing.Unpair()))
 
 	e.GET("/.well-known/siyuan-broker", b.discovery)
 	e.Any("/.well-known/oauth-protected-resource", echo.WrapHandler(http.HandlerFunc(b.mcp.ServeMetadata)))
@@ -50,5 +53,15 @@ func (b *Broker) routes() *echo.Echo {
 	e.POST("/console/account", b.signed(c.DoProfile))
 	e.POST("/console/account/password", b.signed(c.DoPassword))
 	e.POST("/console/account/signout-everywhere", b.signed(c.DoSignOutEverywhere))
+
+	// Letting connectors in. The handler has the same patterns once more, for what
+	// is in the path.
+	pair := b.signed(b.pairPages.Handler().ServeHTTP)
+	e.GET("/pair", pair)
+	e.POST("/pair", pair)
+	e.GET("/pair/:id", pair)
+	e.POST("/pair/:id", pair)
+	e.GET("/console/connectors", pair)
+	e.POST("/console/connectors/:tenant/:id/revoke", pair)
 	return e
 }
