@@ -259,6 +259,9 @@ func (s *Server) record(ctx context.Context, c *invocation, bytesOut int, err *c
 		rec.ConnectorID = c.who.Snapshot.Connector
 	}
 	s.cfg.Recorder.Record(rec)
+	if err == nil && !s.cfg.Log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
 	attrs := []slog.Attr{
 		slog.String("tenant", p.Tenant.String()), slog.String("agent", p.Agent.String()), slog.String("tool", rec.Tool),
 		slog.String("action", rec.Action), slog.String("request_id", c.requestID), slog.Duration("took", rec.Legs.Total),

@@ -251,14 +251,12 @@ func (s *Server) serveHotLegacy(w http.ResponseWriter, r *http.Request, who *Req
 		return true
 	}
 	defer func() { s.sessions.done(sess, false, s.cfg.Now()) }()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.cfg.QuestionTimeout)
-	defer cancel()
-	ctx, running := s.live.track(ctx, who.Claims)
+	ctx, running := s.live.track(context.WithoutCancel(r.Context()), who.Claims)
 	defer running.end()
 	running.on(who.Snapshot.Principal.Instance)
 	running.in(key)
 	id := c.rpcID()
-	if !sess.conn.begin(id, cancel) {
+	if !sess.conn.begin(id, running.stop) {
 		refuseInFlight(w, c.id, id)
 		return true
 	}
@@ -310,10 +308,9 @@ func writeHot(w http.ResponseWriter, id []byte, before string, body []byte, fail
 	}
 	event = append(event, after...)
 	event = append(event, "}}\n\n"...)
-	h := w.Header()
-	h.Set("Cache-Control", "no-cache, no-transform")
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Connection", "keep-alive")
-	h.Set("Content-Length", strconv.Itoa(len(event)))
+	h, values := w.Header(), [...]string{"no-cache, no-transform", "text/event-stream", "keep-alive", strconv.Itoa(len(event))}
+	for i, name := range [...]string{"Cache-Control", "Content-Type", "Connection", "Content-Length"} {
+		h[name] = values[i : i+1 : i+1]
+	}
 	_, _ = w.Write(event) // a client that went away is no concern of ours
 }

@@ -62,6 +62,9 @@ func (r *liveRequest) in(session sessionKey) {
 	r.session = session
 }
 
+// stop ends what runs, as the caller wished.
+func (r *liveRequest) stop() { r.cancel(context.Canceled) }
+
 func (r *liveRequest) end() {
 	r.table.mu.Lock()
 	delete(r.table.all, r)

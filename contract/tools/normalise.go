@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -62,31 +63,22 @@ func (a *Action) normalise(args object) (object, error) {
 // absence, and turns text into the type that is meant where that cannot be
 // misread. It fails on a name that is given twice.
 func settle(params []Param, aliases map[string]string, args object) (object, error) {
-	names, byName := map[string]string{}, map[string]Param{}
-	for alias, name := range aliases {
-		names[spelling(alias)] = name
-	}
-	for _, p := range params {
-		names[spelling(p.Name)], byName[p.Name] = p.Name, p
-	}
 	out := make(object, len(args))
 	for _, key := range sortedKeys(args) {
-		name, v := key, bytes.TrimSpace(args[key])
-		if settled, ok := names[spelling(key)]; ok {
-			name = settled
-		}
+		name, v := settledName(params, aliases, key), bytes.TrimSpace(args[key])
 		if bytes.Equal(v, []byte("null")) {
 			continue
 		}
 		if _, twice := out[name]; twice {
 			return nil, fmt.Errorf("%s is given twice under different spellings", name)
 		}
-		p, known := byName[name]
-		if !known {
+		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
+		if i < 0 {
 			out[name] = v
 			continue
 		}
-		v, err := coerce(p, v)
+		p := &params[i]
+		v, err := coerce(*p, v)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -95,6 +87,28 @@ func settle(params []Param, aliases map[string]string, args object) (object, err
 		}
 	}
 	return out, nil
+}
+
+// settledName is the parameter that a key means; the key itself where it means
+// none. Nearly every key is exact, so nothing is made to look the others up.
+func settledName(params []Param, aliases map[string]string, key string) string {
+	for i := range params {
+		if params[i].Name == key {
+			return key
+		}
+	}
+	spelled := spelling(key)
+	for i := range params {
+		if spelling(params[i].Name) == spelled {
+			return params[i].Name
+		}
+	}
+	for alias, name := range aliases {
+		if spelling(alias) == spelled {
+			return name
+		}
+	}
+	return key
 }
 
 func isText(v json.RawMessage, want string) bool {
@@ -106,6 +120,9 @@ func isText(v json.RawMessage, want string) bool {
 // number, boolean or object it spells, a single value a list of one. What
 // cannot be turned is left for validation to name.
 func coerce(p Param, v json.RawMessage) (json.RawMessage, error) {
+	if p.Type == String && len(p.Enum) == 0 {
+		return v, nil // nothing to turn it into, and it may be long
+	}
 	var s string
 	if v[0] == '"' && json.Unmarshal(v, &s) == nil {
 		v = fromText(p, strings.TrimSpace(s), v)
