@@ -31,11 +31,29 @@ func (a *Action) Validate(raw json.RawMessage) (json.RawMessage, *contract.Error
 	if bad := a.check(args); len(bad) > 0 {
 		return nil, contract.InvalidFields(bad...).WithHint("%s.%s takes %s. action=help with topic=%s shows the exact form.", a.Tool, a.Name, a.Signature(), a.Name)
 	}
-	out, err := json.Marshal(args)
-	if err != nil {
-		return nil, contract.InvalidFields(contract.Field{Message: "the arguments are not valid JSON"})
+	return args.encode(), nil
+}
+
+// encode writes an object with its keys in order and without space. A text is
+// taken as it is written: it has no space to lose, and may be long.
+func (o object) encode() json.RawMessage {
+	size := 2
+	for key, v := range o {
+		size += len(key) + len(v) + 4
 	}
-	return out, nil
+	out := append(make([]byte, 0, size), '{')
+	for i, key := range sortedKeys(o) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(out, quote(key)...), ':')
+		if v := o[key]; v[0] == '"' {
+			out = append(out, v...)
+		} else {
+			out = append(out, marshal(v)...)
+		}
+	}
+	return append(out, '}')
 }
 
 // Decode gives settled arguments as the action's input type.
