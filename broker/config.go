@@ -47,6 +47,11 @@ type Config struct {
 	TenantPerMinute int           `key:"calls_per_minute_tenant" env:"BROKER_CALLS_PER_MINUTE_TENANT" default:"6000" doc:"Calls all agents of a tenant may make in a minute, on all nodes together; 0: any number."`
 	HotLane         bool          `key:"hot_lane" env:"BROKER_HOT_LANE" default:"true" doc:"Answer plain tool calls on the short way; off: every call goes through the MCP SDK, with the same answers but slower."`
 	SignUp          string        `key:"sign_up" env:"BROKER_SIGN_UP" default:"invite" doc:"Who may make an account in the console: closed (the operator adds people), invite (with a link from siyuan-broker user invite) or open (anybody)."`
+	OIDCIssuer      string        `key:"oidc_issuer" env:"BROKER_OIDC_ISSUER" doc:"URL of the OpenID provider with which people may sign in; empty: passwords only."`
+	OIDCClientID    string        `key:"oidc_client_id" env:"BROKER_OIDC_CLIENT_ID" doc:"This broker's client id there. The redirect URI to register is the public URL followed by /console/oidc/callback."`
+	OIDCSecret      string        `key:"oidc_client_secret" env:"BROKER_OIDC_CLIENT_SECRET" secret:"true" doc:"Its client secret; empty for a public client."`
+	OIDCName        string        `key:"oidc_name" env:"BROKER_OIDC_NAME" doc:"What the button on the sign-in page calls the provider; empty: its host."`
+	OIDCLinkByEmail bool          `key:"oidc_link_by_email" env:"BROKER_OIDC_LINK_BY_EMAIL" default:"false" doc:"An identity whose address the provider has verified may sign in to the account of that address. Only for a provider that you trust with that."`
 	MaxRequestBytes int           `key:"max_request_bytes" env:"BROKER_MAX_REQUEST_BYTES" default:"4194304" doc:"Largest request body."`
 	MaxResultBytes  int           `key:"max_result_bytes" env:"BROKER_MAX_RESULT_BYTES" default:"8388608" doc:"Largest result passed inline."`
 }
@@ -124,6 +129,9 @@ func (c *Config) Validate() error {
 	if !people.SignUpMode(c.SignUp).Valid() {
 		fail("sign_up: %q is not closed, invite or open", c.SignUp)
 	}
+	if err := c.validateOIDC(); err != nil {
+		bad = append(bad, err)
+	}
 	if !oneOf(c.LogLevel, "debug", "info", "warn", "error") {
 		fail("log_level: %q is not debug, info, warn or error", c.LogLevel)
 	}
@@ -141,6 +149,27 @@ func (c *Config) Validate() error {
 		}
 	}
 	return errors.Join(bad...)
+}
+
+// validateOIDC checks the identity provider and completes its name.
+func (c *Config) validateOIDC() error {
+	if c.OIDCIssuer == "" {
+		if c.OIDCClientID != "" || c.OIDCSecret != "" || c.OIDCLinkByEmail {
+			return errors.New("oidc_client_id, oidc_client_secret, oidc_link_by_email: they are for an identity provider; set oidc_issuer too, or leave them out")
+		}
+		return nil
+	}
+	u, err := url.Parse(c.OIDCIssuer)
+	if err != nil || u.Host == "" || (u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname()))) {
+		return fmt.Errorf("oidc_issuer: %q is not an https URL such as https://login.example", c.OIDCIssuer)
+	}
+	if c.OIDCClientID == "" {
+		return errors.New("oidc_client_id: needed with oidc_issuer")
+	}
+	if c.OIDCName == "" {
+		c.OIDCName = u.Hostname()
+	}
+	return nil
 }
 
 // TLS reports whether the listeners speak TLS themselves.

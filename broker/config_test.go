@@ -36,6 +36,10 @@ func TestConfigurationThatCannotWorkIsNamed(t *testing.T) {
 		"proxy that is no address":       {func(c *Config) { c.TrustedProxies = []string{"proxy"} }, "neither an address nor a CIDR"},
 		"no time for calls":              {func(c *Config) { c.CallTimeout = 0 }, "call_timeout"},
 		"results of no size":             {func(c *Config) { c.MaxResultBytes = 0 }, "max_result_bytes"},
+		"who may sign up":                {func(c *Config) { c.SignUp = "friends" }, "sign_up"},
+		"identity provider in the clear": {func(c *Config) { c.OIDCIssuer, c.OIDCClientID = "http://login.example", "x" }, "oidc_issuer"},
+		"identity provider without us":   {func(c *Config) { c.OIDCIssuer = "https://login.example" }, "oidc_client_id"},
+		"us without identity provider":   {func(c *Config) { c.OIDCClientID = "x" }, "set oidc_issuer too"},
 		"unknown log level":              {func(c *Config) { c.LogLevel = "loud" }, "log_level"},
 	} {
 		t.Run(name, func(t *testing.T) {

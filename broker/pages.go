@@ -35,13 +35,21 @@ func (b *Broker) newPages() (err error) {
 		return err
 	}
 	b.people, err = people.New(people.Options{
-		Store: b.db, Pages: b.pages, Limit: b.tries, ClientIP: b.cfg.clientIP(), SignUp: people.SignUpMode(b.cfg.SignUp), Now: b.now, Log: b.log,
+		Store: b.db, Pages: b.pages, Limit: b.tries, ClientIP: b.cfg.clientIP(), SignUp: people.SignUpMode(b.cfg.SignUp), OIDC: b.cfg.provider(), Now: b.now, Log: b.log,
 	})
 	if err != nil {
 		return err
 	}
 	b.console, err = console.New(console.Options{Pages: b.pages, People: b.people, Store: b.db, Live: b.live, Pair: page.Path(pairing.PagePath), Now: b.now, Log: b.log})
 	return err
+}
+
+// provider is the configured identity provider; nil when there is none.
+func (c *Config) provider() *people.Provider {
+	if c.OIDCIssuer == "" {
+		return nil
+	}
+	return &people.Provider{Issuer: c.OIDCIssuer, ClientID: c.OIDCClientID, ClientSecret: c.OIDCSecret, Name: c.OIDCName, LinkByEmail: c.OIDCLinkByEmail}
 }
 
 // open serves a page to everybody, signed to those who are signed in.

@@ -40,6 +40,8 @@ func (b *Broker) routes() *echo.Echo {
 	e.GET("/console/signin", b.open(c.SignIn))
 	e.POST("/console/signin", b.open(c.DoSignIn))
 	e.POST("/console/signout", b.open(c.SignOut))
+	e.GET("/console/oidc", b.open(c.Provider))
+	e.GET("/console/oidc/callback", b.open(c.ProviderAnswered))
 	e.GET("/console/signup", b.open(c.SignUp))
 	e.POST("/console/signup", b.open(c.DoSignUp))
 	e.GET("/console/reset", b.open(c.Reset))

@@ -10,14 +10,16 @@ import (
 
 type signInPage struct {
 	form
-	Next           string
-	SignUp         bool
-	OIDC, Password bool
-	Provider       string
+	Next     string
+	SignUp   bool
+	Provider string // name of the identity provider; empty: none
 }
 
 func (c *Console) signInPage(r *http.Request, f form) signInPage {
-	p := signInPage{form: f, SignUp: c.People.SignUp == people.SignUpOpen, Password: true}
+	p := signInPage{form: f, SignUp: c.People.SignUp == people.SignUpOpen}
+	if c.People.OIDC != nil {
+		p.Provider = c.People.OIDC.Name
+	}
 	if to, ok := page.ParseLocal(r.FormValue("next")); ok {
 		p.Next = to.String()
 	}
@@ -61,6 +63,7 @@ type signUpPage struct {
 	Link     string
 	Invited  people.Invitation
 	Language page.Lang
+	Provider string
 }
 
 // SignUp shows the form, for a link or where anybody may.
@@ -71,6 +74,9 @@ func (c *Console) SignUp(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := signUpPage{form: formOf(r), Link: link, Language: c.Pages.LangOf(r)}
+	if c.People.OIDC != nil {
+		p.Provider = c.People.OIDC.Name
+	}
 	if link != "" {
 		var err error
 		if p.Invited, err = c.People.Invited(r, link); err != nil {
@@ -180,4 +186,38 @@ func (c *Console) DoEnter(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	page.Redirect(w, r, HomePath)
+}
+
+// Provider sends a person to the identity provider.
+func (c *Console) Provider(w http.ResponseWriter, r *http.Request) {
+	at, err := c.People.AskProvider(w, r, people.Back(r, HomePath), r.URL.Query().Get("link"))
+	if errors.Is(err, people.ErrClosed) {
+		c.Pages.Error(w, r, http.StatusNotFound)
+		return
+	}
+	if err != nil {
+		c.Log.Error("identity provider not reached", "error", err)
+		c.set.Show(w, r, http.StatusBadGateway, "provider", "unreachable")
+		return
+	}
+	http.Redirect(w, r, at, http.StatusSeeOther) // the configured provider's own address
+}
+
+// ProviderAnswered takes what the identity provider says.
+func (c *Console) ProviderAnswered(w http.ResponseWriter, r *http.Request) {
+	next, err := c.People.ProviderAnswered(w, r)
+	switch {
+	case err == nil:
+		page.Redirect(w, r, next)
+	case errors.Is(err, people.ErrClosed):
+		c.Pages.Error(w, r, http.StatusNotFound)
+	case errors.Is(err, people.ErrIdentity):
+		c.Log.Warn("sign-in by the identity provider refused", "error", err)
+		c.set.Show(w, r, http.StatusForbidden, "provider", "refused")
+	case errors.Is(err, people.ErrNoAccount):
+		c.Log.Info("sign-in by the identity provider refused", "error", err)
+		c.set.Show(w, r, http.StatusForbidden, "provider", "unknown")
+	default:
+		c.badLink(w, r, err)
+	}
 }
