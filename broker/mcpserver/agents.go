@@ -75,6 +75,7 @@ func (s *Server) newServer() *mcp.Server {
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope, c.TTLMs = "private", listTTL },
 	})
 	srv.AddReceivingMiddleware(s.bound, s.answerUnlisted)
+	s.addHelp(srv)
 	return srv
 }
 
@@ -108,7 +109,7 @@ func (s *Server) show(a *agentServer, snap *admission.Snapshot) {
 }
 
 func sameTool(a, b *mcp.Tool) bool {
-	return a == b || a != nil && a.Description == b.Description && bytes.Equal(schemaOf(a), schemaOf(b)) &&
+	return a == b || a != nil && a.Title == b.Title && a.Description == b.Description && bytes.Equal(schemaOf(a), schemaOf(b)) &&
 		a.Annotations.ReadOnlyHint == b.Annotations.ReadOnlyHint && *a.Annotations.DestructiveHint == *b.Annotations.DestructiveHint
 }
 
@@ -126,7 +127,7 @@ func (s *Server) toolsOf(snap *admission.Snapshot) []*mcp.Tool {
 	var list []*mcp.Tool
 	for _, d := range disclosure.List(s.cfg.Catalogue, snap.Enabled) {
 		list = append(list, &mcp.Tool{
-			Name: d.Name, Description: d.Description, InputSchema: d.InputSchema,
+			Name: d.Name, Title: d.Title, Description: d.Description, InputSchema: d.InputSchema,
 			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: d.ReadOnly, DestructiveHint: &d.Destructive},
 		})
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -88,10 +90,8 @@ func newPayload() *cobra.Command {
 			}
 			out := cmd.OutOrStdout()
 			fmt.Fprintf(out, "%-14s %6d\n", "instructions", p.Instructions)
-			for _, t := range tools.New().Tools() {
-				if n, ok := p.Tools[t.Name]; ok {
-					fmt.Fprintf(out, "  %-12s %6d\n", t.Name, n)
-				}
+			for _, name := range slices.Sorted(maps.Keys(disclosure.Plan)) {
+				fmt.Fprintf(out, "  %-12s %6d of %6d\n", name, p.Tools[name], disclosure.Plan[name])
 			}
 			fmt.Fprintf(out, "%-14s %6d\n%-14s %6d\n", "tools_list", p.ToolsList, "total", p.Total)
 			return nil

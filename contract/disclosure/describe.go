@@ -28,6 +28,7 @@ type Enabled func(*tools.Action) bool
 // Descriptor is a tool as tools/list shows it. Its JSON is the form of MCP.
 type Descriptor struct {
 	Name        string
+	Title       string // for people
 	Description string
 	InputSchema json.RawMessage // compact, root type object without combinators
 	ReadOnly    bool            // no enabled action changes notes
@@ -46,7 +47,8 @@ func (d Descriptor) MarshalJSON() ([]byte, error) {
 		Description string          `json:"description"`
 		InputSchema json.RawMessage `json:"inputSchema"`
 		Name        string          `json:"name"`
-	}{annotations{Destructive: d.Destructive, ReadOnly: d.ReadOnly}, d.Description, d.InputSchema, d.Name})
+		Title       string          `json:"title,omitempty"`
+	}{annotations{Destructive: d.Destructive, ReadOnly: d.ReadOnly}, d.Description, d.InputSchema, d.Name, d.Title})
 }
 
 // Describe writes the descriptor of a tool for a caller. It reports false where
@@ -58,6 +60,7 @@ func Describe(tool *tools.Tool, enabled Enabled) (Descriptor, bool) {
 	}
 	d := Descriptor{
 		Name:        tool.Name,
+		Title:       tool.Title,
 		Description: description(tool, actions),
 		InputSchema: inputSchema(tool, actions),
 		ReadOnly:    true,

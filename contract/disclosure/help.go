@@ -10,6 +10,24 @@ import (
 	"siyuan-broker/contract/tools"
 )
 
+// Where help is as a resource: the index of everything, and below HelpURI the
+// tools and, as tool/action, the actions.
+const (
+	HelpIndexURI = "siyuan://help/index"
+	HelpURI      = "siyuan://help/action/"
+)
+
+// HelpIndex is the help on every tool that the caller may use.
+func HelpIndex(c *tools.Catalogue, enabled Enabled) []Index {
+	all := []Index{}
+	for _, t := range c.Tools() {
+		if actions := usable(t, enabled); len(actions) > 0 {
+			all = append(all, index(t, actions))
+		}
+	}
+	return all
+}
+
 // Index is help without a topic: the actions of a tool.
 type Index struct {
 	Tool    string       `json:"tool"`

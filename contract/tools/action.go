@@ -120,6 +120,7 @@ func define[In, Out any](a Action) Def[In, Out] {
 // Tool is a group of actions that an agent sees as one MCP tool.
 type Tool struct {
 	Name    string
+	Title   string // for people
 	Purpose string // one or two sentences: when to choose this tool
 	Notes   []string
 	Fields  map[string]string // what a field means where the actions' own sentences differ

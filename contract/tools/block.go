@@ -96,6 +96,7 @@ var (
 func blockTool() *Tool {
 	return &Tool{
 		Name:    "block",
+		Title:   "Blocks",
 		Purpose: "Blocks: the paragraphs, headings, lists and other parts of a document, each with its own id.",
 		Fields: map[string]string{
 			"id":  "Block or document id.",

@@ -154,6 +154,7 @@ var (
 func documentTool() *Tool {
 	return &Tool{
 		Name:    "document",
+		Title:   "Documents",
 		Purpose: "Documents: find, read, create and arrange whole notes.",
 		Fields: map[string]string{
 			"id":    "Document id.",

@@ -49,6 +49,7 @@ var (
 func notebookTool() *Tool {
 	return &Tool{
 		Name:    "notebook",
+		Title:   "Notebooks",
 		Purpose: "Notebooks: the top level of the workspace. Start here to learn ids and what you may do where.",
 		Actions: []*Action{
 			NotebookList.Action, NotebookCreate.Action, NotebookSetOpenState.Action, NotebookRemove.Action, NotebookRename.Action,

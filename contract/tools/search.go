@@ -64,6 +64,7 @@ var (
 func searchTool() *Tool {
 	return &Tool{
 		Name:    "search",
+		Title:   "Search",
 		Purpose: "Find blocks when you do not know where they are.",
 		Fields:  map[string]string{"id": "Block or document id.", "k": "What to look for.", "sortBy": "Order; the default depends on the action."},
 		Actions: []*Action{
