@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"net/http"
 	"net/url"
 )
 
@@ -17,12 +16,8 @@ import (
 type Client struct {
 	cfg   Config
 	base  *url.URL
-	reads http.RoundTripper
-	// writes never reuses a connection. A kept connection may have died in its
-	// sleep, and then nothing tells whether the write arrived; a refused dial
-	// proves that it did not.
-	writes http.RoundTripper
-	fresh  freshness
+	http  *http1
+	fresh freshness
 }
 
 // New makes a client; it does not contact the kernel.
@@ -32,22 +27,12 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{cfg: cfg.withDefaults(), base: base}
-	reads, writes := c.transport(), c.transport()
-	// Not DisableKeepAlives: that sends Connection: close, upon which the kernel
-	// may reset a connection before its answer is read.
-	writes.MaxIdleConnsPerHost = -1
-	c.reads, c.writes = reads, writes
+	c.http = &http1{dial: c.dial, limit: c.cfg.MaxResponseBytes}
 	return c, nil
 }
 
 // Close drops idle connections. Calls in progress go on.
-func (c *Client) Close() {
-	for _, rt := range []http.RoundTripper{c.reads, c.writes} {
-		if t, ok := rt.(*http.Transport); ok {
-			t.CloseIdleConnections()
-		}
-	}
-}
+func (c *Client) Close() { c.http.drop() }
 
 // Reader is the half of the API that cannot change notes.
 func (c *Client) Reader() *Reader { return &Reader{c: c} }

@@ -1,44 +1,17 @@
 package siyuan
 
 import (
-	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
-	"sync/atomic"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
 )
-
-// Idle connections are few, because the kernel is next door, and short-lived,
-// because it comes and goes.
-const (
-	maxIdleConns    = 8
-	idleConnTimeout = 30 * time.Second
-	maxHeaderBytes  = 64 << 10
-)
-
-func (c *Client) transport() *http.Transport {
-	return &http.Transport{
-		Proxy: nil,
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeouts.Connect)
-			defer cancel()
-			return c.cfg.Dial(ctx, network, addr)
-		},
-		TLSClientConfig:        c.cfg.TLS,
-		TLSHandshakeTimeout:    c.cfg.Timeouts.Connect,
-		MaxIdleConnsPerHost:    maxIdleConns,
-		IdleConnTimeout:        idleConnTimeout,
-		MaxResponseHeaderBytes: maxHeaderBytes,
-		// The size bound counts what is on the wire; a compressed answer could
-		// grow behind it.
-		DisableCompression: true,
-	}
-}
 
 // answer is one whole HTTP response.
 type answer struct {
@@ -53,23 +26,41 @@ type payload struct {
 	bytes       []byte
 }
 
+// dial opens a connection to the kernel, within Timeouts.Connect.
+func (c *Client) dial(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeouts.Connect)
+	defer cancel()
+	port := c.base.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[c.base.Scheme]
+	}
+	conn, err := c.cfg.Dial(ctx, "tcp", net.JoinHostPort(c.base.Hostname(), port))
+	if err != nil || c.base.Scheme == "http" {
+		return conn, err
+	}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.cfg.TLS != nil {
+		cfg = c.cfg.TLS.Clone()
+	}
+	if cfg.ServerName == "" {
+		cfg.ServerName = c.base.Hostname()
+	}
+	secure := tls.Client(conn, cfg)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	return secure, nil
+}
+
 // roundTrip makes one attempt. unsent reports that the kernel has provably not
-// seen the request. Redirects are not followed (a RoundTripper does not), so
-// the token goes nowhere but to the configured host.
+// seen the request.
 func (c *Client) roundTrip(ctx context.Context, k call, p payload) (a answer, unsent bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout(k))
 	defer cancel()
-	var connected atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
-	})
-	req, err := c.request(ctx, k, p)
+	request, err := c.request(k, p)
 	if err != nil {
 		return answer{}, true, err
-	}
-	rt := c.reads
-	if k.write {
-		rt = c.writes
 	}
 	began := c.cfg.Clock.Now()
 	defer func() {
@@ -78,43 +69,44 @@ func (c *Client) roundTrip(ctx context.Context, k call, p payload) (a answer, un
 		c.cfg.Logger.DebugContext(ctx, "kernel call", "endpoint", k.path, "status", a.status,
 			"bytes", len(a.body), "took", took, "failed", err != nil)
 	}()
-	resp, err := rt.RoundTrip(req)
-	if err != nil {
-		return answer{}, !connected.Load(), c.transportError(ctx, k, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	a = answer{status: resp.StatusCode, contentType: resp.Header.Get("Content-Type")}
-	limit := c.cfg.MaxResponseBytes
-	a.body, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	a, unsent, err = c.http.do(ctx, request, k.write)
 	switch {
-	case err != nil:
-		return answer{}, false, c.transportError(ctx, k, err)
-	case int64(len(a.body)) > limit:
+	case errors.Is(err, errTooLarge):
 		return answer{}, false, &Error{Kind: TooLarge, Endpoint: k.path, Status: a.status,
-			Err: fmt.Errorf("answer exceeds %d bytes", limit)}
+			Err: fmt.Errorf("answer exceeds %d bytes", c.cfg.MaxResponseBytes)}
+	case err != nil:
+		return answer{}, unsent, c.transportError(ctx, k, err)
 	}
 	return a, false, nil
 }
 
-func (c *Client) request(ctx context.Context, k call, p payload) (*http.Request, error) {
-	u := *c.base
-	u.Path += "/api/" + k.path
-	method, body := http.MethodPost, io.Reader(bytes.NewReader(p.bytes))
+// request is a whole request as it is sent.
+func (c *Client) request(k call, p payload) ([]byte, error) {
+	method, path := http.MethodPost, c.base.Path+"/api/"+k.path
 	if k.flags&download != 0 {
-		u.Path = c.base.Path + k.path
-		method, body = http.MethodGet, http.NoBody
+		method, path = http.MethodGet, c.base.Path+k.path
 	}
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
-	if err != nil {
-		return nil, badArgument(k.path, "build request: %w", err)
-	}
-	if method == http.MethodPost {
-		req.Header.Set("Content-Type", p.contentType)
-	}
+	var token string
 	if k.flags&public == 0 && !c.cfg.Token.IsZero() {
-		req.Header.Set("Authorization", "Token "+c.cfg.Token.reveal())
+		token = c.cfg.Token.reveal()
 	}
-	return req, nil
+	if strings.ContainsFunc(token+p.contentType, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return nil, badArgument(k.path, "a header would contain control characters")
+	}
+	b := make([]byte, 0, 256+len(path)+len(token)+len(p.bytes))
+	b = append(b, method+" "+(&url.URL{Path: path}).EscapedPath()+" HTTP/1.1\r\nHost: "+c.base.Host+"\r\nUser-Agent: siyuan-connector\r\n"...)
+	if method == http.MethodPost {
+		b = append(b, "Content-Type: "+p.contentType+"\r\nContent-Length: "...)
+		b = append(strconv.AppendInt(b, int64(len(p.bytes)), 10), "\r\n"...)
+	}
+	if token != "" {
+		b = append(b, "Authorization: Token "+token+"\r\n"...)
+	}
+	b = append(b, "\r\n"...)
+	if method == http.MethodPost {
+		b = append(b, p.bytes...)
+	}
+	return b, nil
 }
 
 func (c *Client) timeout(k call) time.Duration {
