@@ -151,10 +151,12 @@ type node struct {
 }
 
 type nodeOptions struct {
-	transport string // "tls", "wss", "ws"
-	address   string // of the raw listener as clients see it; "" for its own
-	like      *node  // has the same certificate
-	rawOnly   bool   // offers no WebSocket to fall back on
+	transport string                          // "tls", "wss", "ws"
+	address   string                          // of the raw listener as clients see it; "" for its own
+	like      *node                           // has the same certificate
+	far       func(string) string             // where clients find the raw listener of an address
+	rawOnly   bool                            // offers no WebSocket to fall back on
+	listen    func(net.Listener) net.Listener // wraps the raw listener
 	change    func(*relay.Config)
 }
 
@@ -200,6 +202,12 @@ func startNode(t testing.TB, dir relay.Directory, o nodeOptions) *node {
 			t.Fatal(err)
 		}
 		n.rawAddr = ln.Addr().String()
+		if o.listen != nil {
+			ln = o.listen(ln)
+		}
+		if o.far != nil {
+			o.address = o.far(n.rawAddr)
+		}
 		if tlsAddr = o.address; tlsAddr == "" {
 			tlsAddr = ln.Addr().String()
 		}
