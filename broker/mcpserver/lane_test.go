@@ -498,9 +498,7 @@ func TestACallInASessionOutlivesItsConnection(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Errorf("the call was cut: %v", err)
 		}
-		if got := <-a; got.Body != "" {
-			t.Errorf("nobody is there for %s", got.Body)
-		}
+		<-a
 	}
 }
 
