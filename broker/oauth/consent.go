@@ -1,9 +1,11 @@
 package oauth
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"siyuan-broker/contract"
 )
@@ -101,7 +103,7 @@ func (s *Server) showQuestion(w http.ResponseWriter, r *http.Request, status int
 	p.Name, p.Email = plainName(name, shownName), who.Email
 	p.Imitates = imitates(p.Name)
 	if f.Name == "" && p.Problem == "" {
-		f.Name = p.Name
+		f.Name = cmp.Or(p.Name, p.Described, strings.TrimSuffix(p.To.show, ":"), p.Device)
 	}
 	p.Form = s.offer(all, f, most, days)
 	s.pages.Show(w, r, status, "consent", p)
