@@ -111,7 +111,7 @@ func (s *Server) ServeAuthorize(w http.ResponseWriter, r *http.Request) {
 		s.unavailable(w, r, err)
 		return
 	}
-	page.AllowFormTo(w, a.to.form)
+	page.AllowFormTo(w, a.to.form, "https:") // from the client's address it may go on to its own pages
 	if r.Method != http.MethodPost {
 		s.showConsent(w, r, http.StatusOK, who, a, consentForm{}, "")
 		return

@@ -258,7 +258,7 @@ func TestAHostileNameCanNeitherDeceiveNorBreakThePage(t *testing.T) {
 				t.Errorf("%s: the page contains %q", what, bad)
 			}
 		}
-		if !strings.Contains(body, "unverified") || !strings.Contains(body, ">app.example<") {
+		if !strings.Contains(body, "unverified") || !strings.Contains(body, "<b>app.example</b>") {
 			t.Errorf("%s: the page does not say that the name is unverified, or where it leads", what)
 		}
 		if warned := strings.Contains(body, "letters that look like others"); warned != (what == "homoglyphs") {
@@ -295,10 +295,10 @@ func TestTheConsentPageSpeaksBothLanguagesAndNamesWhereItLeads(t *testing.T) {
 	} {
 		at := r.authorizeURL(r.request(client, x.redirect))
 		english, chinese := b.get(at+"&lang=en"), b.get(at+"&lang=zh")
-		if !strings.Contains(english.body, x.english) || !strings.Contains(english.body, ">"+x.show+"<") || !strings.Contains(english.body, ownerEmail) {
+		if !strings.Contains(english.body, x.english) || !strings.Contains(english.body, "<b>"+x.show+"</b>") || !strings.Contains(english.body, ownerEmail) {
 			t.Errorf("English page of %s", x.redirect)
 		}
-		if !strings.Contains(chinese.body, x.chinese) || !strings.Contains(chinese.body, ">"+x.show+"<") || !strings.Contains(chinese.body, `lang="zh-CN"`) {
+		if !strings.Contains(chinese.body, x.chinese) || !strings.Contains(chinese.body, "<b>"+x.show+"</b>") || !strings.Contains(chinese.body, `lang="zh-CN"`) {
 			t.Errorf("Chinese page of %s", x.redirect)
 		}
 	}

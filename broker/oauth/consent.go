@@ -2,10 +2,13 @@ package oauth
 
 import (
 	"cmp"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/publicsuffix"
 
 	"siyuan-broker/contract"
 )
@@ -31,8 +34,29 @@ func (c consentPage) Kind() string {
 	return string(c.To.kind)
 }
 
-// Show is where the answer goes, as people read it.
-func (c consentPage) Show() string { return c.To.show }
+// Where is where the answer goes.
+func (c consentPage) Where() host { return splitHost(c.To.show) }
+
+// DescribedBy is who describes the client.
+func (c consentPage) DescribedBy() host { return splitHost(c.Described) }
+
+// host is a host name in two parts: Owned is what somebody registered, which
+// alone says whose it is.
+type host struct{ Before, Owned string }
+
+// splitHost parts a host, which may have a port. What has no registered part,
+// such as an address, is all owned.
+func splitHost(s string) host {
+	name, port := s, ""
+	if h, p, err := net.SplitHostPort(s); err == nil {
+		name, port = h, ":"+p
+	}
+	owned, err := publicsuffix.EffectiveTLDPlusOne(name)
+	if err != nil || net.ParseIP(name) != nil {
+		return host{"", s}
+	}
+	return host{strings.TrimSuffix(name, owned), owned + port}
+}
 
 // choices are the fields that consent and personal tokens have in common.
 type choices struct {

@@ -75,3 +75,15 @@ func FuzzName(f *testing.F) {
 		}
 	})
 }
+
+func TestAHostShowsWhoseItIs(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]host{
+		"claude.ai": {"", "claude.ai"}, "www.cursor.com": {"www.", "cursor.com"}, "claude.ai.evil.example:8443": {"claude.ai.", "evil.example:8443"},
+		"a.b.co.uk": {"a.", "b.co.uk"}, "localhost:1": {"", "localhost:1"}, "127.0.0.1:33418": {"", "127.0.0.1:33418"}, "[::1]:9": {"", "[::1]:9"}, "cursor:": {"", "cursor:"}, "8.8.8.8": {"", "8.8.8.8"},
+	} {
+		if got := splitHost(in); got != want {
+			t.Errorf("%s: %+v, want %+v", in, got, want)
+		}
+	}
+}

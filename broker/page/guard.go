@@ -134,17 +134,19 @@ func secureHeaders(h http.Header, secure bool) {
 	}
 }
 
-// AllowFormTo lets the forms of this answer end, by redirects, at another
-// origin ("https://client.example") or private scheme ("cursor:"): browsers hold
-// form-action against every hop. What cannot be such a source is ignored, so the
-// form then ends here.
-func AllowFormTo(w http.ResponseWriter, source string) {
-	for _, c := range source {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("+-.:/[]", c) {
-			return
+// AllowFormTo lets the forms of this answer end, by redirects, also at other
+// origins ("https://client.example"), any origin of a scheme ("https:") or a
+// private scheme ("cursor:"): browsers hold form-action against every hop. If one
+// of them cannot be such a source, all are ignored, and the form ends here.
+func AllowFormTo(w http.ResponseWriter, sources ...string) {
+	for _, source := range sources {
+		for _, c := range source {
+			if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("+-.:/[]", c) {
+				return
+			}
 		}
 	}
-	if source != "" {
-		w.Header().Set("Content-Security-Policy", policy(" "+source))
+	if len(sources) > 0 {
+		w.Header().Set("Content-Security-Policy", policy(" "+strings.Join(sources, " ")))
 	}
 }
