@@ -330,6 +330,33 @@ func (c *counting) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
+func TestAClientsTokenWithoutAScopeIsToldWhichToAskFor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	issue := func(client, scope string) string {
+		raw, _, err := r.issuer.Issue(token.Request{Tenant: tenantA, Member: member, Agent: agent, Resource: resource, ClientID: client, Scope: scope, Life: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	for name, c := range map[string]struct {
+		client, scope string
+		status        int
+	}{
+		"a client without":              {"client", "", http.StatusForbidden},
+		"a client with another":         {"client", "notesx other", http.StatusForbidden},
+		"a client with it":              {"client", "other notes", http.StatusOK},
+		"a personal token has no scope": {"", "", http.StatusOK},
+	} {
+		w := r.send(t, "POST", "/mcp", listTools, modernHeader(issue(c.client, c.scope), "tools/list", ""))
+		const want = `Bearer error="insufficient_scope", resource_metadata="https://notes.example/.well-known/oauth-protected-resource/mcp", scope="notes"`
+		if w.Code != c.status || (w.Header().Get("WWW-Authenticate") == want) != (c.status == http.StatusForbidden) {
+			t.Errorf("%s: %d %q", name, w.Code, w.Header().Get("WWW-Authenticate"))
+		}
+	}
+}
+
 func TestBothPathsWork(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

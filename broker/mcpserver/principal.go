@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,6 +103,10 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			refuse(w, http.StatusForbidden, codeRefused, reason.Error().Message+" "+reason.Error().Hint)
 			return
 		}
+		if !s.scoped(who.Claims) {
+			s.challengeScope(w, r)
+			return
+		}
 		if until := who.Snapshot.Expires(); !until.IsZero() {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, until.Sub(who.Arrived))
@@ -160,12 +165,29 @@ func (s *Server) unavailable(w http.ResponseWriter, r *http.Request, err error) 
 	refuse(w, http.StatusServiceUnavailable, codeUnavailable, "The service cannot check who you are at the moment. Try again in a few seconds.")
 }
 
+// scoped reports whether a client's token has the scope without which there is
+// nothing to do here. Personal tokens are bound to their agent alone.
+func (s *Server) scoped(c token.Claims) bool {
+	return c.ClientID == "" || len(s.cfg.Scopes) == 0 || slices.Contains(strings.Fields(c.Scope), s.cfg.Scopes[0])
+}
+
 // challenge answers 401 and says where to sign in.
 func (s *Server) challenge(w http.ResponseWriter, r *http.Request, message string) {
-	value := `Bearer error="invalid_token", resource_metadata="` + s.metadataURL(r) + `"`
+	s.nameWayIn(w, r, "invalid_token")
+	refuse(w, http.StatusUnauthorized, codeUnauthorized, message)
+}
+
+// challengeScope answers 403 and says which rights to ask for.
+func (s *Server) challengeScope(w http.ResponseWriter, r *http.Request) {
+	s.nameWayIn(w, r, "insufficient_scope")
+	refuse(w, http.StatusForbidden, codeRefused, "The token gives no right to read notes: sign in again and ask for it.")
+}
+
+// nameWayIn says what is wrong with a token and how to come by a better one.
+func (s *Server) nameWayIn(w http.ResponseWriter, r *http.Request, code string) {
+	value := `Bearer error="` + code + `", resource_metadata="` + s.metadataURL(r) + `"`
 	if len(s.cfg.Scopes) > 0 {
 		value += `, scope="` + strings.Join(s.cfg.Scopes, " ") + `"`
 	}
 	w.Header().Set("WWW-Authenticate", value)
-	refuse(w, http.StatusUnauthorized, codeUnauthorized, message)
 }

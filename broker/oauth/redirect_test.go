@@ -130,3 +130,19 @@ func FuzzRedirect(f *testing.F) {
 		}
 	})
 }
+
+func TestAnOperatorsClientIsHeldToTheSameRules(t *testing.T) {
+	t.Parallel()
+	c, err := Preregister("own.script-1", "Own\u202e script", []string{"http://localhost/callback", "https://app.example/cb"})
+	if err != nil || c.Name != "Own script" || len(c.RedirectURIs) != 2 || !c.ExpiresAt.IsZero() {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for id, uris := range map[string][]string{
+		"https://app.example/c": {"https://app.example/cb"}, "": {"https://app.example/cb"}, "a b": {"https://app.example/cb"},
+		"none": nil, "bad": {"https://app.example/cb", "javascript:alert(1)"},
+	} {
+		if c, err := Preregister(id, "", uris); err == nil {
+			t.Errorf("%q: %+v", id, c)
+		}
+	}
+}

@@ -3,8 +3,10 @@ package oauth
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -125,4 +127,24 @@ func grantsOf(asked []string) []string {
 		grants = append(grants, grantDevice)
 	}
 	return grants
+}
+
+// ownID is what an operator may call a client.
+var ownID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+// Preregister makes the registration of a client that an operator knows, which
+// never expires. It is held to the same rules as all others; the error says what
+// is wrong.
+func Preregister(id, name string, redirects []string) (tenants.OAuthClient, error) {
+	if !ownID.MatchString(id) {
+		return tenants.OAuthClient{}, fmt.Errorf("client id %q: want up to 100 letters, digits, dots, dashes and underscores", id)
+	}
+	good, bad := sortRedirects(redirects)
+	if len(bad) > 0 {
+		return tenants.OAuthClient{}, fmt.Errorf("redirect URI %q %s", bad[0].URI, bad[0].Reason)
+	}
+	if len(good) == 0 {
+		return tenants.OAuthClient{}, errors.New("a client needs a redirect URI")
+	}
+	return tenants.OAuthClient{ID: id, Name: plainName(name, longName), RedirectURIs: good}, nil
 }

@@ -73,7 +73,7 @@ func (s *syncBuffer) String() string {
 func newWorld(t testing.TB) *world { return newNode(t, pgtest.New(t), "node-1", nil) }
 
 // newNode is one broker on a database that others may share.
-func newNode(t testing.TB, db pgtest.DB, id string, change func(*broker.Config)) *world {
+func newNode(t testing.TB, db pgtest.DB, id string, change func(*broker.Config), options ...broker.Option) *world {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -98,7 +98,7 @@ func newNode(t testing.TB, db pgtest.DB, id string, change func(*broker.Config))
 	if w.db, err = broker.OpenDatabase(t.Context(), &c, log); err != nil {
 		t.Fatal(err)
 	}
-	if w.b, err = broker.New(c, w.db, "test", log); err != nil {
+	if w.b, err = broker.New(c, w.db, "test", log, options...); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
