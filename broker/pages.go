@@ -40,7 +40,7 @@ func (b *Broker) newPages() (err error) {
 	if err != nil {
 		return err
 	}
-	b.console, err = console.New(console.Options{Pages: b.pages, People: b.people, Store: b.db, Live: b.live, Pair: page.Path(pairing.PagePath), Now: b.now, Log: b.log})
+	b.console, err = console.New(console.Options{Pages: b.pages, People: b.people, Store: b.db, Live: b.live, Pair: page.Path(pairing.PagePath), Connect: page.Path(oauth.ConnectPath), Now: b.now, Log: b.log})
 	return err
 }
 
