@@ -243,8 +243,19 @@ func (b *Tab) Await(selector string) {
 // See waits until the page shows a text.
 func (b *Tab) See(text string) {
 	b.t.Helper()
-	ask(b, chromedp.PollFunction[bool](`text => document.body && document.body.innerText.includes(text)`,
-		chromedp.WithPollingArgs(text), chromedp.WithPollingInterval(50*time.Millisecond)))
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	for {
+		_, err := chromedp.Run(ctx, chromedp.PollFunction[bool](`text => document.body && document.body.innerText.includes(text)`,
+			chromedp.WithPollingArgs(text), chromedp.WithPollingInterval(50*time.Millisecond)))
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			b.fail(fmt.Errorf("the page does not say %q: %w", text, err))
+		}
+		// The page went away under the question, as one does that leads on by itself.
+	}
 }
 
 // Text is what the page shows now.
@@ -288,6 +299,23 @@ func (b *Tab) Width(width int64) {
 		height = 844
 	}
 	b.run(call(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width <= Phone}))
+}
+
+// WithoutScripts makes the tab one that runs none.
+func (b *Tab) WithoutScripts() {
+	b.t.Helper()
+	b.run(call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
+}
+
+// TakeWoes gives what the browser complained about so far, and forgets it.
+func (b *Tab) TakeWoes() []string {
+	b.t.Helper()
+	Eval[int](b, "0") // what came before has arrived after this
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	woes := b.woes
+	b.woes = nil
+	return woes
 }
 
 // SignIn signs a person of the World in and waits for their home.

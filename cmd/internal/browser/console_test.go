@@ -7,6 +7,7 @@ import (
 
 	"siyuan-broker/broker"
 	pages "siyuan-broker/broker/page"
+	"siyuan-broker/tenants"
 )
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
@@ -123,4 +124,96 @@ func TestLinksLeadIn(t *testing.T) {
 			t.Errorf("after the reset: %s", b.Path())
 		}
 	})
+}
+
+func TestAHomeShowsHowItFaresByItself(t *testing.T) {
+	t.Parallel()
+	w := Start(t, nil)
+	u, tenant := w.Person("ann@example.org", "Ann")
+	instance := w.Instance(tenant, "Desktop at home")
+	w.Instance(tenant, "Laptop with a rather long name that has to wrap somewhere on a phone")
+	b := w.Open(t, pages.English)
+	b.SignIn(u.Email)
+	b.See("No connector yet")
+	stop := w.Connect(t, tenant, instance)
+	b.See("Connected") // the open page asks again by itself
+	b.See("SiYuan")
+	b.Inspect("home")
+	stop()
+	b.See("Not connected")
+	b.See("Last seen")
+
+	// A second tenant, which the person may look at.
+	other, space := w.Person("bo@example.org", "Bo's family notes")
+	w.Instance(space, "Family")
+	must(t, w.DB.In(t.Context(), space, func(tx tenants.Tx) error { return tx.AddMember(t.Context(), u.ID, tenants.Member) }))
+	b.Go("/console")
+	b.Press("details.menu > summary")
+	b.Inspect("menu-tenants")
+	b.Follow(`details.menu button[name="tenant"]:not([aria-current])`)
+	b.See("Nothing is shared with you yet") // a member sees only what is shared with them
+	b.Inspect("home-member")
+	must(t, w.DB.In(t.Context(), space, func(tx tenants.Tx) error { return tx.RemoveMember(t.Context(), u.ID) }))
+	b.Go("/console")
+	b.See("Desktop at home")
+
+	zh := w.Open(t, pages.Chinese)
+	zh.SignIn(other.Email)
+	zh.See("Family")
+	zh.Inspect("home")
+}
+
+// The page is usable without scripts: everything is links and forms.
+func TestSigningInWorksWithoutScripts(t *testing.T) {
+	t.Parallel()
+	w := Start(t, nil)
+	u, _ := w.Person("ann@example.org", "Ann")
+	b := w.Open(t, pages.English)
+	b.WithoutScripts()
+	b.SignIn(u.Email)
+	b.Press("details.menu > summary")
+	b.Follow(`form[action="/console/signout"] button`)
+	b.Await(".alert.good")
+	enter, err := w.Links().SignIn(t.Context(), u.ID)
+	must(t, err)
+	b.Go(enter)
+	b.Follow("main form button")
+	if b.Path() != "/console" {
+		t.Errorf("after the link: %s", b.Path())
+	}
+}
+
+// A page that is wrong in every way has to be noticed, or the other tests prove
+// nothing.
+func TestInspectingNoticesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	w := Start(t, nil)
+	b := w.Open(t, pages.English)
+	b.Go("/console/signin")
+	b.Width(Phone)
+	if problems := Eval[[]string](b, lookScript); len(problems) != 0 {
+		t.Fatalf("a good page has problems: %q", problems)
+	}
+	Eval[bool](b, `(() => {
+		const add = html => document.querySelector("main").insertAdjacentHTML("beforeend", html);
+		add('<h1>another</h1><img src="data:,"><input name="x"><p id="wide">wide</p><p id="pale">pale</p><button id="tiny">tiny</button>');
+		document.querySelector("#wide").style.width = "900px";
+		document.querySelector("#pale").style.color = "#ccc";
+		Object.assign(document.querySelector("#tiny").style, {height: "10px", minHeight: "0", padding: "0", fontSize: "8px"});
+		return true;
+	})()`)
+	problems := strings.Join(Eval[[]string](b, lookScript), "\n")
+	for _, want := range []string{"px wide", "p#wide", "p#pale", "button#tiny", "has no label", "has no name", "2 main headings"} {
+		if !strings.Contains(problems, want) {
+			t.Errorf("%q is not noticed in\n%s", want, problems)
+		}
+	}
+	Eval[bool](b, `(() => { const s = document.createElement("script"); s.textContent = "window.ran = 1"; document.body.append(s); console.error("boom"); return true; })()`)
+	if Eval[bool](b, `window.ran === 1`) {
+		t.Error("the policy lets an inline script run")
+	}
+	woes := strings.Join(b.TakeWoes(), "\n")
+	if !strings.Contains(woes, "boom") || !strings.Contains(woes, "Content Security Policy") {
+		t.Errorf("the browser's complaints are not noticed: %s", woes)
+	}
 }
