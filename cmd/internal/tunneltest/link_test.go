@@ -23,9 +23,8 @@ type wan struct {
 }
 
 const (
-	piece  = 8 << 10 // what a connection sends in its turn
-	queued = 4       // pieces of a connection that wait at the link
-	flying = 4096    // pieces of a connection under way
+	queued = 4    // pieces of a connection that wait at the link
+	flying = 4096 // pieces of a connection under way
 )
 
 // lane is one direction.
@@ -100,6 +99,7 @@ type parcel struct {
 
 // pass carries one direction of a connection.
 func (w *wan) pass(from, to net.Conn, l *lane) {
+	piece := int(min(64<<10, max(8<<10, l.rate/1500))) // what a connection sends in its turn, two thirds of a millisecond
 	waiting, under := make(chan []byte, queued), make(chan parcel, flying)
 	w.work.Go(func() {
 		defer close(waiting)
