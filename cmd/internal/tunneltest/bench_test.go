@@ -2,9 +2,11 @@ package tunneltest
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -173,4 +175,41 @@ func BenchmarkSixteenCallers(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(calls), "ns/call")
 	b.ReportMetric(float64(broker.Load()-b0)/float64(calls), "broker-writes/call")
 	b.ReportMetric(float64(connector.Load()-c0)/float64(calls), "connector-writes/call")
+}
+
+// BenchmarkIdlePairs bounds the memory of target 10 from above: what an idle
+// connector costs at both ends together, which are in this process.
+func BenchmarkIdlePairs(b *testing.B) {
+	for _, transport := range []string{"tls", "wss"} {
+		b.Run(transport, func(b *testing.B) {
+			const count = 500
+			_, key := keys(b)
+			dir := &crowd{directory: newDirectory(nil), epochs: map[string]int64{}}
+			for i := range count {
+				id := fmt.Sprintf("c-%d", i)
+				dir.records[id] = relay.ConnectorRecord{Tenant: "of " + id, Instance: "home", ID: id, PublicKey: key.Public().(ed25519.PublicKey)}
+			}
+			n := startNode(b, dir, nodeOptions{transport: transport})
+			before := footprint()
+			for i := range count {
+				startHome(b, n.url, n.tls, key, echo, func(c *tunnel.Config) { c.ConnectorID = fmt.Sprintf("c-%d", i) })
+			}
+			eventually(b, "all are connected", func() bool { s := n.hub.Stats(); return s.Sessions == count && s.Streams == count })
+			after := footprint()
+			for b.Loop() {
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric((after[0]-before[0])/count/1024, "KiB/pair")
+			b.ReportMetric((after[1]-before[1])/count, "goroutines/pair")
+		})
+	}
+}
+
+// footprint is the heap and the stacks in use, and the number of goroutines.
+func footprint() [2]float64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return [2]float64{float64(m.HeapAlloc + m.StackInuse), float64(runtime.NumGoroutine())}
 }
