@@ -24,6 +24,7 @@ type Config struct {
 	// Tenant and Instance are what this connector was paired as; a grant for
 	// another one is refused. "" accepts any: local fronts make their own grants.
 	Tenant, Instance string
+	ResultChars      int              // characters a list may have; default 24,000
 	Now              func() time.Time // default time.Now
 	Logger           *slog.Logger     // default nothing is logged; never receives note text
 }
@@ -38,6 +39,9 @@ type Executor struct {
 // New makes an executor of the given handlers. Two handlers for one action are
 // an error; actions without one answer unsupported.
 func New(cfg Config, bindings ...Binding) (*Executor, error) {
+	if cfg.ResultChars == 0 {
+		cfg.ResultChars = 24_000
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -172,7 +176,7 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 	if r.session, err = r.open(ctx); err != nil {
 		return nil, err
 	}
-	out, err := binding.run(ctx, &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, action: action.ID()}, in)
+	out, err := binding.run(ctx, &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Budget: r.e.cfg.ResultChars, action: action.ID()}, in)
 	if err != nil {
 		return nil, err
 	}

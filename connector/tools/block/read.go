@@ -2,9 +2,7 @@ package block
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/tools"
@@ -14,7 +12,6 @@ import (
 
 const (
 	defaultPageSize = 50
-	maxPageRunes    = 100_000 // characters of text on a page
 	defaultRecent   = 16
 	maxSamples      = 3 // blocks shown of each document
 )
@@ -46,8 +43,7 @@ func batchKramdown(ctx context.Context, r *tools.Request, in catalogue.BlockBatc
 	return out, nil
 }
 
-// getChildren shows a page of children. A page with more text than an answer
-// should have is refused, since cutting it would shift the pages behind it.
+// getChildren shows a page of children, a smaller one where they are long.
 func getChildren(ctx context.Context, r *tools.Request, in catalogue.BlockGetChildrenIn) (out catalogue.BlockGetChildrenOut, err error) {
 	b, err := r.Session.Block(ctx, in.ID, contract.Read)
 	if err != nil {
@@ -58,25 +54,17 @@ func getChildren(ctx context.Context, r *tools.Request, in catalogue.BlockGetChi
 		return out, err
 	}
 	from, to, page := tools.Page(len(children), or(in.Page, 1), or(in.PageSize, defaultPageSize))
-	onPage := children[from:to]
-	if fits := len(tools.Fit(onPage, len(onPage), maxPageRunes, markdownRunes)); fits < len(onPage) {
-		return out, contract.Fail(contract.TooLarge, "The %d blocks of this page have more than %d characters.", len(onPage), maxPageRunes).
-			WithHint("Ask with pageSize %d, or read the text with document.get_doc.", max(1, fits/2))
+	data := make([]catalogue.ChildBlock, 0, to-from)
+	for _, c := range children[from:to] {
+		data = append(data, catalogue.ChildBlock{ID: c.ID, Type: c.Type, SubType: c.SubType, Content: c.Plain(), Markdown: c.Markdown})
 	}
-	out = catalogue.BlockGetChildrenOut{ID: b.ID(), Data: make([]catalogue.ChildBlock, len(onPage)), PageOut: page}
-	for i, c := range onPage {
-		out.Data[i] = catalogue.ChildBlock{ID: c.ID, Type: c.Type, SubType: c.SubType, Content: c.Plain(), Markdown: c.Markdown}
-	}
-	switch {
-	case len(children) == 0:
+	out.ID = b.ID()
+	out.Data, out.PageOut = tools.Shrink(data, page, r.Budget)
+	if out.Hint = tools.NextPage(out.PageOut); len(children) == 0 {
 		out.Hint = "The block has no blocks in it."
-	case page.HasNextPage:
-		out.Hint = fmt.Sprintf("The next blocks are on page %d.", page.Page+1)
 	}
 	return out, nil
 }
-
-func markdownRunes(c guard.Child) int { return utf8.RuneCountInString(c.Markdown) }
 
 func info(ctx context.Context, r *tools.Request, in catalogue.BlockID) (out catalogue.BlockInfoOut, err error) {
 	b, err := r.Session.Block(ctx, in.ID, contract.Read)

@@ -4,19 +4,16 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
-	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/tools"
 	"siyuan-broker/contract"
 	catalogue "siyuan-broker/contract/tools"
 )
 
-// Limits of lists that have no pages: entries, and characters of text in all.
+// Limits of lists that have no pages.
 const (
 	maxChildDocs   = 1000
 	maxChildBlocks = 512
-	maxChildRunes  = 100_000
 )
 
 func getChildDocs(ctx context.Context, r *tools.Request, in catalogue.DocumentID) (out catalogue.DocumentGetChildDocsOut, err error) {
@@ -39,7 +36,8 @@ func getChildDocs(ctx context.Context, r *tools.Request, in catalogue.DocumentID
 			Name: n.Name, Icon: n.Icon, SubFileCount: n.ChildCount,
 		})
 	}
-	if out.Truncated = len(nodes) > maxChildDocs; out.Truncated {
+	out.Data = tools.Fit(out.Data, maxChildDocs, r.Budget, tools.Chars[catalogue.ChildDoc])
+	if out.Truncated = len(out.Data) < len(nodes); out.Truncated {
 		out.Hint = fmt.Sprintf("There are %d documents; find the others with document.search_docs, with path set to this document's storage path %s.", len(nodes), doc.Path())
 	}
 	return out, nil
@@ -54,13 +52,13 @@ func getChildBlocks(ctx context.Context, r *tools.Request, in catalogue.Document
 	if err != nil {
 		return out, err
 	}
-	shown := tools.Fit(children, maxChildBlocks, maxChildRunes, func(c guard.Child) int { return utf8.RuneCountInString(c.Markdown) })
-	out = catalogue.DocumentGetChildBlocksOut{ID: doc.ID(), Data: make([]catalogue.ChildBlock, len(shown))}
-	for i, c := range shown {
-		out.Data[i] = catalogue.ChildBlock{ID: c.ID, Type: c.Type, SubType: c.SubType, Content: c.Plain(), Markdown: c.Markdown}
+	out = catalogue.DocumentGetChildBlocksOut{ID: doc.ID(), Data: []catalogue.ChildBlock{}}
+	for _, c := range children[:min(len(children), maxChildBlocks)] {
+		out.Data = append(out.Data, catalogue.ChildBlock{ID: c.ID, Type: c.Type, SubType: c.SubType, Content: c.Plain(), Markdown: c.Markdown})
 	}
-	if out.Truncated = len(shown) < len(children); out.Truncated {
-		out.Hint = fmt.Sprintf("These are the first %d of %d blocks; block.get_children lists all of them by page.", len(shown), len(children))
+	out.Data = tools.Fit(out.Data, maxChildBlocks, r.Budget, tools.Chars[catalogue.ChildBlock])
+	if out.Truncated = len(out.Data) < len(children); out.Truncated {
+		out.Hint = fmt.Sprintf("These are the first %d of %d blocks; block.get_children lists all of them by page.", len(out.Data), len(children))
 	}
 	return out, nil
 }

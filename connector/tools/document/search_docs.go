@@ -32,10 +32,12 @@ func searchDocs(ctx context.Context, r *tools.Request, in catalogue.DocumentSear
 	for _, d := range docs {
 		out.Docs = append(out.Docs, catalogue.FoundDoc{ID: d.ID, Notebook: d.Notebook.ID(), Path: d.Path, HPath: d.HPath, Title: d.Content})
 	}
+	found := len(out.Docs)
+	out.Docs = tools.Fit(out.Docs, maxFound, r.Budget, tools.Chars[catalogue.FoundDoc])
 	switch {
-	case more:
+	case more, len(out.Docs) < found:
 		out.Truncated = true
-		out.Hint = fmt.Sprintf("These are the %d changed last; use more of the title, or path.", maxFound)
+		out.Hint = fmt.Sprintf("These are the %d changed last; use more of the title, or path.", len(out.Docs))
 	case len(docs) == 0 && place.Doc != nil:
 		out.Hint = fmt.Sprintf("No document below %s has that in its title.", place.Doc.ID())
 	case len(docs) == 0:

@@ -37,25 +37,19 @@ func getChildDocs(ctx context.Context, r *tools.Request, in catalogue.NotebookGe
 		return out, err
 	}
 	out = catalogue.NotebookGetChildDocsOut{Notebook: n.ID(), Data: []catalogue.ChildDoc{}}
-	out.PageOut = page(len(docs), in.PageIn)
-	for _, d := range docs[min((out.Page-1)*out.PageSize, len(docs)):min(out.Page*out.PageSize, len(docs))] {
+	from, to, page := tools.Page(len(docs), or(in.Page, 1), or(in.PageSize, defaultPageSize))
+	for _, d := range docs[from:to] {
 		out.Data = append(out.Data, catalogue.ChildDoc{
 			ID: d.ID, Notebook: n.ID(), Path: d.Path, HPath: "/" + d.Name, Name: d.Name, Icon: d.Icon, SubFileCount: d.ChildCount,
 		})
 	}
+	out.Data, out.PageOut = tools.Shrink(out.Data, page, r.Budget)
 	return out, nil
 }
 
-// page places a page in a list; one behind the end is the last.
-func page(total int, in catalogue.PageIn) catalogue.PageOut {
-	p := catalogue.PageOut{Total: total, Page: 1, PageSize: defaultPageSize}
-	if in.PageSize != nil {
-		p.PageSize = *in.PageSize
+func or(v *int, standard int) int {
+	if v == nil {
+		return standard
 	}
-	p.PageCount = max(1, (total+p.PageSize-1)/p.PageSize)
-	if in.Page != nil {
-		p.Page = min(*in.Page, p.PageCount)
-	}
-	p.HasNextPage = p.Page < p.PageCount
-	return p
+	return *v
 }

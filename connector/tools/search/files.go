@@ -2,7 +2,6 @@ package search
 
 import (
 	"context"
-	"fmt"
 
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/tools"
@@ -28,15 +27,17 @@ func fulltextAssetContent(ctx context.Context, r *tools.Request, in catalogue.Se
 		return out, err
 	}
 	from, to, page := tools.Page(len(files), or(in.Page, 1), or(in.PageSize, defaultPageSize))
-	out = catalogue.SearchAssetContentOut{Data: []catalogue.AssetContent{}, PageOut: page, Showing: to - from}
+	data := []catalogue.AssetContent{}
 	for _, f := range files[from:to] {
-		out.Data = append(out.Data, fileHit(f))
+		data = append(data, fileHit(f))
 	}
+	out.Data, out.PageOut = tools.Shrink(data, page, r.Budget)
+	out.Showing = len(out.Data)
 	switch {
 	case more:
 		out.Truncated, out.Hint = true, "The search stopped at its limit, so total is not everything; narrow it with types or more words."
-	case page.HasNextPage:
-		out.Truncated, out.Hint = true, fmt.Sprintf("The next are on page %d.", page.Page+1)
+	case out.HasNextPage:
+		out.Truncated, out.Hint = true, tools.NextPage(out.PageOut)
 	case len(files) == 0:
 		out.Hint = "No file that notes you may read refer to has that in its text."
 	}
@@ -68,12 +69,9 @@ func semantic(ctx context.Context, r *tools.Request, in catalogue.SearchSemantic
 	if err != nil {
 		return out, err
 	}
-	p := page(hits, or(in.Page, 1), or(in.PageSize, defaultPageSize))
-	out = catalogue.SearchSemanticOut{
-		Data: p.Data, DataEgress: true, ExternalCost: true,
-		PageOut: catalogue.PageOut{Total: p.Total, Page: p.Page, PageSize: p.PageSize, PageCount: p.PageCount, HasNextPage: p.HasNextPage},
-	}
-	if more {
+	out = catalogue.SearchSemanticOut{DataEgress: true, ExternalCost: true}
+	out.Data, out.PageOut = page(hits, or(in.Page, 1), or(in.PageSize, defaultPageSize), r.Budget)
+	if out.Hint = tools.NextPage(out.PageOut); more {
 		out.Hint = "The search stopped at its limit, so total is not everything; narrow it with paths or types."
 	}
 	return out, nil

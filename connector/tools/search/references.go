@@ -70,11 +70,10 @@ func getBacklinks(ctx context.Context, r *tools.Request, in catalogue.SearchGetB
 		}
 		out.Truncated = out.Truncated || more
 	}
-	if len(out.Backlinks) > maxLinks {
-		out.Backlinks, out.Truncated = out.Backlinks[:maxLinks], true
-	}
-	if len(out.Backmentions) > maxLinks {
-		out.Backmentions, out.Truncated = out.Backmentions[:maxLinks], true
+	for _, list := range []*[]catalogue.SearchHit{&out.Backlinks, &out.Backmentions} {
+		shown := tools.Fit(*list, maxLinks, r.Budget/2, tools.Chars[catalogue.SearchHit])
+		out.Truncated = out.Truncated || len(shown) < len(*list)
+		*list = shown
 	}
 	if out.Truncated {
 		out.Hint = "There are more; narrow the search with refTreeID (one document), keyword or mode, or query the table refs with search.query_sql."
@@ -101,11 +100,13 @@ func searchRefs(ctx context.Context, r *tools.Request, in catalogue.SearchRefsIn
 	for _, row := range found.Rows {
 		out.Data = append(out.Data, rowHit(row, in.K, or(in.BeforeLen, candidateBefore)))
 	}
+	all := len(out.Data)
+	out.Data = tools.Fit(out.Data, maxCandidates, r.Budget, tools.Chars[catalogue.SearchHit])
 	out.Showing = len(out.Data)
 	switch {
-	case found.More:
+	case found.More, out.Showing < all:
 		out.Truncated = true
-		out.Hint = fmt.Sprintf("These are the first %d; give more of the text in k.", maxCandidates)
+		out.Hint = fmt.Sprintf("These are the first %d; give more of the text in k.", out.Showing)
 	case out.Showing == 0:
 		out.Hint = "No block you may read has that in its text, name, alias or memo."
 	}

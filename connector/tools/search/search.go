@@ -44,7 +44,11 @@ func fulltext(ctx context.Context, r *tools.Request, in catalogue.SearchFulltext
 	if err != nil {
 		return out, err
 	}
-	out = page(hits, or(in.Page, 1), or(in.PageSize, defaultPageSize))
+	data, p := page(hits, or(in.Page, 1), or(in.PageSize, defaultPageSize), r.Budget)
+	out = catalogue.SearchFulltextOut{
+		Data: data, Total: p.Total, Page: p.Page, PageSize: p.PageSize, PageCount: p.PageCount,
+		HasNextPage: p.HasNextPage, Showing: len(data), Truncated: p.HasNextPage, Hint: tools.NextPage(p),
+	}
 	switch {
 	case more:
 		out.Truncated = true
@@ -108,22 +112,16 @@ func types(byName map[string]bool, codes []string) (map[string]bool, error) {
 }
 
 // page cuts one page out of all hits. A page beyond the end is the last one.
-func page(hits []guard.Hit, number, size int) catalogue.SearchFulltextOut {
-	pages := max(1, (len(hits)+size-1)/size)
-	number = min(number, pages)
-	from := (number - 1) * size
-	to := min(from+size, len(hits))
-	out := catalogue.SearchFulltextOut{
-		Data: []catalogue.SearchHit{}, Total: len(hits), Page: number, PageSize: size, PageCount: pages,
-		HasNextPage: number < pages, Showing: to - from, Truncated: number < pages,
-	}
+func page(hits []guard.Hit, number, size, budget int) ([]catalogue.SearchHit, catalogue.PageOut) {
+	from, to, p := tools.Page(len(hits), number, size)
+	data := []catalogue.SearchHit{}
 	for _, h := range hits[from:to] {
-		out.Data = append(out.Data, catalogue.SearchHit{
+		data = append(data, catalogue.SearchHit{
 			ID: h.ID, Type: h.Type, SubType: h.SubType, Notebook: h.Notebook.ID(), NotebookName: h.Notebook.Name(),
 			RootID: h.RootID, HPath: h.HPath, Content: h.Content, Truncated: h.Cut, Updated: h.Updated,
 		})
 	}
-	return out
+	return tools.Shrink(data, p, budget)
 }
 
 // describe says how the query was understood, so that an empty answer can be
