@@ -32,6 +32,9 @@ func (n Notebook) Icon() string { return n.info.Icon }
 // Closed reports whether the notebook is closed: its notes cannot be reached.
 func (n Notebook) Closed() bool { return n.info.Closed }
 
+// TopDocs is how many documents stand right below the notebook.
+func (n Notebook) TopDocs() int { return n.info.SubFileCount }
+
 // Level is what the caller may do in the notebook.
 func (n Notebook) Level() contract.Level { return n.level }
 

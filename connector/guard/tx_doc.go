@@ -169,6 +169,13 @@ func (tx *Tx) CreateDoc(ctx context.Context, d NewDoc) (CreatedDoc, error) {
 	if err != nil {
 		return CreatedDoc{}, err
 	}
+	if d.Parent != nil { // it may have been moved while the call waited
+		_, now, err := tx.current(ctx, nil, Place{Notebook: d.Notebook, Doc: d.Parent})
+		if err != nil {
+			return CreatedDoc{}, err
+		}
+		d.Parent = now.Doc
+	}
 	at, missing, err := tx.descend(ctx, d)
 	if err != nil {
 		return CreatedDoc{}, err

@@ -80,3 +80,12 @@ func DocInfo(h guard.DocHead, refs bool) catalogue.DocInfo {
 	}
 	return info
 }
+
+// TextBlocks are the blocks of a document as windows of its text are cut from.
+func TextBlocks(children []guard.Child) []catalogue.TextBlock {
+	blocks := make([]catalogue.TextBlock, len(children))
+	for i, c := range children {
+		blocks[i] = catalogue.TextBlock{ID: c.ID, Type: c.Type, Markdown: c.Markdown, Level: c.Level(), Title: c.Title}
+	}
+	return blocks
+}

@@ -154,6 +154,8 @@ func element(p tools.Param) string {
 		return string(p.Ref) + " id"
 	case p.Ref == tools.RefPath:
 		return "storage path"
+	case p.Ref == tools.RefHuman:
+		return "path"
 	case len(p.Enum) > 0:
 		return strings.Join(p.Enum, "|")
 	case p.Type == tools.Object:

@@ -37,6 +37,7 @@ const (
 	RefDoc      Ref = "doc"   // a document block
 	RefPath     Ref = "path"  // a storage path inside the notebook parameter
 	RefPlace    Ref = "place" // a document, or a notebook as its top level
+	RefHuman    Ref = "human" // a path of names, as package fspath reads it
 )
 
 // IDPattern is the form of every id as a JSON Schema pattern; it says what

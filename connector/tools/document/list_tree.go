@@ -49,3 +49,10 @@ func treeNodes(nodes []guard.Node) (out []catalogue.TreeNode, deeper bool) {
 	}
 	return out, deeper
 }
+
+func or(v *int, standard int) int {
+	if v == nil {
+		return standard
+	}
+	return *v
+}

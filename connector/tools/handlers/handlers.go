@@ -8,11 +8,12 @@ import (
 	"siyuan-broker/connector/tools"
 	"siyuan-broker/connector/tools/block"
 	"siyuan-broker/connector/tools/document"
+	"siyuan-broker/connector/tools/fs"
 	"siyuan-broker/connector/tools/notebook"
 	"siyuan-broker/connector/tools/search"
 )
 
 // All returns the handler of every action.
 func All() []tools.Binding {
-	return slices.Concat(notebook.Bindings(), document.Bindings(), block.Bindings(), search.Bindings())
+	return slices.Concat(fs.Bindings(), notebook.Bindings(), document.Bindings(), block.Bindings(), search.Bindings())
 }

@@ -1,0 +1,98 @@
+package tools
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Defaults of a text window.
+const (
+	defaultBlocks = 50
+	DefaultBudget = 2000 // tokens
+)
+
+// TokenMode says how tokens are estimated: one for every four characters.
+const (
+	TokenMode     = "approx_chars_div_4"
+	runesPerToken = 4
+)
+
+// blockSeparator stands between the blocks of a window.
+const blockSeparator = "\n\n"
+
+// Tokens estimates how many tokens a text takes.
+func Tokens(text string) int { return tokens(utf8.RuneCountInString(text)) }
+
+func tokens(runes int) int { return (runes + runesPerToken - 1) / runesPerToken }
+
+// TextBlock is one block of a text to be read in windows.
+type TextBlock struct {
+	ID, Type string // Type as short code
+	Markdown string
+	Level    int    // of a heading, else 0
+	Title    string // of a heading, without marks
+}
+
+// Cut takes whole blocks out of a text. One block that is larger than the budget
+// still comes, alone.
+func (w Window) Cut(blocks []TextBlock) WindowOut {
+	start, limit, budget := or(w.BlockStart, 0), or(w.BlockLimit, defaultBlocks), or(w.TokenBudget, DefaultBudget)
+	out := WindowOut{
+		Outline: Outline(blocks, w.IncludeBlockIDs), BlockStart: start, BlockLimit: limit,
+		TotalBlocks: len(blocks), TokenBudget: budget, TokenMode: TokenMode,
+	}
+	var text strings.Builder
+	runes := 0
+	end := min(start, len(blocks))
+	for end < len(blocks) && out.ReturnedBlocks < limit {
+		b := blocks[end]
+		add := utf8.RuneCountInString(b.Markdown)
+		if text.Len() > 0 && b.Markdown != "" {
+			add += len(blockSeparator)
+		}
+		if out.ReturnedBlocks > 0 && tokens(runes+add) > budget {
+			break
+		}
+		if text.Len() > 0 && b.Markdown != "" {
+			text.WriteString(blockSeparator)
+		}
+		text.WriteString(b.Markdown)
+		runes += add
+		if w.IncludeBlockIDs && b.ID != "" {
+			out.BlockRefs = append(out.BlockRefs, BlockRef{BlockIndex: end, ID: b.ID, Type: b.Type})
+		}
+		out.ReturnedBlocks++
+		end++
+	}
+	out.Content = text.String()
+	out.EstimatedTokens = tokens(runes)
+	out.BudgetExceeded = out.EstimatedTokens > budget
+	if end < len(blocks) {
+		out.Truncated, out.HasNextWindow = true, true
+		out.NextWindow = &NextWindow{BlockStart: end, BlockLimit: limit}
+	}
+	return out
+}
+
+func or(v *int, standard int) int {
+	if v == nil {
+		return standard
+	}
+	return *v
+}
+
+// Outline lists the headings of a whole text.
+func Outline(blocks []TextBlock, ids bool) []OutlineEntry {
+	entries := []OutlineEntry{}
+	for i, b := range blocks {
+		if b.Level == 0 {
+			continue
+		}
+		e := OutlineEntry{BlockIndex: i, Level: b.Level, Title: b.Title}
+		if ids {
+			e.ID = b.ID
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
