@@ -105,8 +105,8 @@ func shownBlocks(kramdown string) []string {
 	var lines []string
 	depth, fence := 0, ""
 	end := func() {
-		for len(lines) > 0 && strings.Trim(lines[len(lines)-1], "> \t") == "" {
-			lines = lines[:len(lines)-1]
+		for n := len(lines) - 1; n >= 0 && strings.Trim(strings.TrimLeft(lines[n], ">"), " \t") == "" && !strings.HasPrefix(lines[n], " "); n-- {
+			lines = lines[:n] // SiYuan's own text of a quote ends with its last line too
 		}
 		for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
 			lines = lines[1:]

@@ -5,7 +5,8 @@ import "siyuan-broker/contract"
 // FSLsIn is the input of fs.ls.
 type FSLsIn struct {
 	FSPath
-	PageIn
+	Page     *int `json:"page,omitempty" min:"1" max:"1000000" doc:"Page, from 1."`
+	PageSize *int `json:"pageSize,omitempty" min:"1" max:"200" doc:"Entries on a page; default 200."`
 }
 
 // FSPath names a notebook or document by its path.
@@ -286,6 +287,7 @@ func fsTool() *Tool {
 			`Paths: /Notebook/Title/Title. A slash inside a name is \/. An id may stand in for the first name: /20240131120000-abc1234/Title; use that after ambiguous_path.`,
 			"At / are also /AGENTS.md, your memory across conversations, which you may write, and /USER_RULES.md, the person's rules for you.",
 		},
+		Fields: map[string]string{"pageSize": "Entries on a page."},
 		Actions: []*Action{
 			FSLs.Action, FSTree.Action, FSRead.Action, FSWrite.Action, FSReplace.Action, FSReorder.Action, FSSearch.Action, FSMv.Action, FSRm.Action,
 		},

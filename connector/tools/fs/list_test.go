@@ -95,12 +95,12 @@ func TestTreesOpenAsManyLevelsAsAsked(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for args, want := range map[string]string{
-		`{"path":"/","maxDepth":0}`:             "/Work+1 /日记+1",
-		`{"path":"/","maxDepth":1}`:             "/Work[/Work/Projects+1] /日记[/日记/Entry]",
-		`{"path":"/Work","maxDepth":0}`:         "/Work/Projects+1",
-		`{"path":"/Work"}`:                      "/Work/Projects[/Work/Projects/Alpha]",
-		`{"path":"/Work/Projects"}`:             "/Work/Projects/Alpha",
-		`{"path":"/Work/Projects/Alpha"}`:       "", // K28: a leaf is an empty tree
+		`{"path":"/","maxDepth":0}`:              "/Work+1 /日记+1",
+		`{"path":"/","maxDepth":1}`:              "/Work[/Work/Projects+1] /日记[/日记/Entry]",
+		`{"path":"/Work","maxDepth":0}`:          "/Work/Projects+1",
+		`{"path":"/Work"}`:                       "/Work/Projects[/Work/Projects/Alpha]",
+		`{"path":"/Work/Projects"}`:              "/Work/Projects/Alpha",
+		`{"path":"/Work/Projects/Alpha"}`:        "", // K28: a leaf is an empty tree
 		`{"path":"/` + guardtest.Projects + `"}`: "/" + guardtest.Projects + "/Alpha",
 		`{"path":"/` + guardtest.Work + `"}`:     "/" + guardtest.Work + "/Projects[/" + guardtest.Work + "/Projects/Alpha]",
 	} {
