@@ -108,6 +108,7 @@ type Tx interface {
 	AgentTx
 	OAuthTx
 	RuleTx
+	MemoryTx
 	RecordTx
 }
 
@@ -242,6 +243,28 @@ type RuleTx interface {
 	// share with the newest level.
 	Share(ctx context.Context, s Share) (Share, error)
 	Unshare(ctx context.Context, share ID) error
+}
+
+// MemoryTx is the part of Tx about what agents remember, and what people want of
+// them. It does not touch the policy version.
+type MemoryTx interface {
+	// MemoryOf is the newest version; the zero one where there is none.
+	MemoryOf(ctx context.Context, instance, member ID) (Memory, error)
+	// Memories lists the kept versions, the newest first.
+	Memories(ctx context.Context, instance, member ID) ([]Memory, error)
+	// MemoryWritten reports whether a kept version was written by that request.
+	MemoryWritten(ctx context.Context, instance, member, request ID) (bool, error)
+	// Remember adds a version, whose number must be the newest one's plus one, and
+	// drops the oldest beyond MemoryVersions. ErrConflict when somebody else wrote
+	// that version; ErrInvalid when the text is too long.
+	Remember(ctx context.Context, m Memory) error
+	// Forget drops all versions.
+	Forget(ctx context.Context, instance, member ID) error
+	// RulesFor are the rules that the agents of a member work under.
+	RulesFor(ctx context.Context, instance, member ID) (Rules, error)
+	// SetRules changes the rules for a member's agents, or for everybody's where
+	// member is the zero id; "" removes them.
+	SetRules(ctx context.Context, instance, member ID, text string) error
 }
 
 // RecordTx is the part of Tx about what happened.

@@ -14,7 +14,7 @@ begin
     execute format('grant select, insert, update, delete on
         users, memberships, teams, team_members,
         instances, notebooks, connectors, agents,
-        toggles, consents, notebook_levels, switches, shares,
+        toggles, consents, notebook_levels, switches, shares, memories, personal_rules,
         oauth_clients, oauth_devices, oauth_codes, oauth_refresh_tokens,
         console_sessions, known_devices, one_time_links,
         signing_keys, installation_settings, pairings to %I', service);

@@ -94,7 +94,7 @@ func TestTheServiceOwnsNothingAndPartitionsAreGrantedToNobody(t *testing.T) {
 
 // everywhere are all tables that hold a tenant's rows.
 var everywhere = []string{"tenants", "memberships", "teams", "team_members", "instances", "notebooks", "connectors", "agents",
-	"toggles", "consents", "notebook_levels", "switches", "shares", "calls", "audit", "revocations", "ended_sessions", "oauth_codes", "oauth_refresh_tokens"}
+	"toggles", "consents", "notebook_levels", "switches", "shares", "memories", "personal_rules", "calls", "audit", "revocations", "ended_sessions", "oauth_codes", "oauth_refresh_tokens"}
 
 // fill puts at least one row into each of them.
 func (f fixture) fill(t *testing.T, h home) {
@@ -111,6 +111,8 @@ func (f fixture) fill(t *testing.T, h home) {
 		must(t, tx.SetSwitch(ctx, h.instance, contract.SwitchSync, true))
 		_, err = tx.Share(ctx, tenants.Share{InstanceID: h.instance, NotebookID: diary, TeamID: team.ID, Level: contract.Read})
 		must(t, err)
+		must(t, tx.Remember(ctx, tenants.Memory{InstanceID: h.instance, MemberID: h.owner, Version: 1, Text: "x", AgentID: h.agent, RequestID: tenants.NewID(), WrittenAt: time.Now()}))
+		must(t, tx.SetRules(ctx, h.instance, h.owner, "be brief"))
 		must(t, tx.RevokeToken(ctx, "jti", time.Now().Add(time.Hour)))
 		must(t, tx.PutOAuthCode(ctx, consentOf(h, "code")))
 		must(t, tx.PutRefreshToken(ctx, tenants.RefreshToken{Hash: tenants.HashSecret("refresh"), AgentID: h.agent, ExpiresAt: time.Now().Add(time.Hour)}))
