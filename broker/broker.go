@@ -17,6 +17,7 @@ import (
 	"siyuan-broker/broker/console"
 	"siyuan-broker/broker/mcpserver"
 	"siyuan-broker/broker/oauth"
+	"siyuan-broker/broker/memory"
 	"siyuan-broker/broker/page"
 	"siyuan-broker/broker/pairing"
 	"siyuan-broker/broker/people"
@@ -124,7 +125,7 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 	b.mcp, err = mcpserver.New(mcpserver.Config{
 		PublicURLs: cfg.PublicURLs, Issuer: b.Issuer(), Catalogue: catalogue, Tokens: verifier, Snapshots: b.snapshots,
 		Relay: b.cluster.relay, Limit: b.cluster.limit(perMinute{cfg.CallsPerMinute, cfg.ToolPerMinute, cfg.TenantPerMinute}), Recorder: b.recorder,
-		Keys: db, Ended: endedSessions{db, b.cluster.net, log}, Peers: b.cluster.peers(), Book: book{db}, Version: version, Origins: cfg.AllowedOrigins, Scopes: oauth.Scopes(), Log: log,
+		Keys: db, Ended: endedSessions{db, b.cluster.net, log}, Peers: b.cluster.peers(), Book: book{db}, Virtual: &memory.Files{Store: db, Now: b.now}, Version: version, Origins: cfg.AllowedOrigins, Scopes: oauth.Scopes(), Log: log,
 		CallTimeout: cfg.CallTimeout, MaxBody: int64(cfg.MaxRequestBytes), NoHotLane: !cfg.HotLane,
 	})
 	if err != nil {

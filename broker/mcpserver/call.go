@@ -154,6 +154,9 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 	if err != nil {
 		return nil, err
 	}
+	if body, err, mine := s.answerHere(ctx, c, action, args); mine {
+		return body, err
+	}
 	c.admitted = s.cfg.Now()
 	p := snap.Principal
 	result := s.cfg.Relay.Call(ctx, p.Tenant.String(), p.Instance.String(), contract.Call{
@@ -169,7 +172,27 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 	case snap.Limits.ResultBytes > 0 && int64(len(result.Body)) > snap.Limits.ResultBytes:
 		return nil, contract.Fail(contract.TooLarge, "The result has %d bytes; this tenant allows %d.", len(result.Body), snap.Limits.ResultBytes)
 	}
-	return result.Body, nil
+	return s.complete(action, args, result.Body)
+}
+
+// answerHere answers a call that is not for the home.
+func (s *Server) answerHere(ctx context.Context, c *invocation, action *tools.Action, args json.RawMessage) (json.RawMessage, *contract.Error, bool) {
+	if s.cfg.Virtual == nil {
+		return nil, nil, false
+	}
+	body, err, mine := s.cfg.Virtual.Answer(ctx, c.who.Snapshot, action, args, c.requestID)
+	if mine && err == nil && action.Kind.Mutates() {
+		body = withRequestID(body, c.requestID)
+	}
+	return body, err, mine
+}
+
+// complete adds to the home's answer what is kept here.
+func (s *Server) complete(action *tools.Action, args, body json.RawMessage) (json.RawMessage, *contract.Error) {
+	if s.cfg.Virtual == nil {
+		return body, nil
+	}
+	return s.cfg.Virtual.Complete(action, args, body)
 }
 
 // count takes the call from the limits of its agent, tool and tenant.

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -56,6 +57,14 @@ type Recorder interface {
 	Record(c tenants.Call)
 }
 
+// Virtual keeps files that are no notes and belong to the caller; *memory.Files
+// does. Answer runs a call that names one, in place of the home; mine is false
+// for all others. Complete adds them to the home's answer where they are listed.
+type Virtual interface {
+	Answer(ctx context.Context, snap *admission.Snapshot, action *tools.Action, args json.RawMessage, requestID string) (body json.RawMessage, err *contract.Error, mine bool)
+	Complete(action *tools.Action, args, body json.RawMessage) (json.RawMessage, *contract.Error)
+}
+
 // Limit takes one call per minute from everything that limits an agent's use of
 // a tool, over all nodes; perMinute is the tenant's own limit for its agents, or
 // 0. It never waits for long and always answers; what names the limit that is
@@ -85,6 +94,7 @@ type Config struct {
 	Scopes          []string           // asked for in challenges and listed in the metadata
 	Origins         []string           // of browser clients, besides the public URLs
 	Preface         disclosure.Preface // joined to the instructions
+	Virtual         Virtual            // nil: there are no virtual files
 	NoHotLane       bool               // leave every call to the SDK
 	Limit           Limit              // nil: calls are not counted
 	Log             *slog.Logger
