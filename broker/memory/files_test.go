@@ -129,14 +129,14 @@ func TestAgentsOfAMemberShareTheirMemoryAndOthersHaveTheirOwn(t *testing.T) {
 	if got := a.text(t, a.two, "/AGENTS.md"); got != "" {
 		t.Errorf("another member's agent reads %q", got)
 	}
-	other := *a.one
+	other := copyOf(a.one)
 	other.Principal.Instance = tenants.NewID()
-	if got := a.text(t, &other, "/AGENTS.md"); got != "" {
+	if got := a.text(t, other, "/AGENTS.md"); got != "" {
 		t.Errorf("for another workspace it reads %q", got)
 	}
-	stranger := *a.one
+	stranger := copyOf(a.one)
 	stranger.Principal.Tenant = tenants.NewID()
-	if got := a.text(t, &stranger, "/AGENTS.md"); got != "" {
+	if got := a.text(t, stranger, "/AGENTS.md"); got != "" {
 		t.Errorf("another tenant with the same ids reads %q", got)
 	}
 }
@@ -186,12 +186,12 @@ func TestAWriteSentTwiceIsDoneOnce(t *testing.T) {
 func TestMemoryNeedsACeilingAndHasABound(t *testing.T) {
 	t.Parallel()
 	a := newAgents(t)
-	reader := *a.one
+	reader := copyOf(a.one)
 	reader.Principal.Ceiling = contract.Read
 	for name, args := range map[string]string{"write": `{"path":"/AGENTS.md","markdown":"x"}`, "replace": `{"path":"/AGENTS.md","old":"a","new":"b"}`, "rm": `{"path":"/AGENTS.md"}`} {
-		a.fails(t, contract.PermissionDenied, &reader, name, args)
+		a.fails(t, contract.PermissionDenied, reader, name, args)
 	}
-	if got := a.text(t, &reader, "/AGENTS.md"); got != "" {
+	if got := a.text(t, reader, "/AGENTS.md"); got != "" {
 		t.Errorf("%q", got)
 	}
 	a.ok(t, a.one, "write", `{"path":"/AGENTS.md","markdown":"`+strings.Repeat("字", tenants.MaxMemory)+`"}`)
@@ -269,4 +269,9 @@ func TestTheRootListsTheVirtualFilesOnItsFirstPage(t *testing.T) {
 	if got, err := f.Complete(tools.FSTree.Action, json.RawMessage(`{"path":"/"}`), home(1)); err != nil || string(got) != string(home(1)) {
 		t.Errorf("tree: %s %v", got, err)
 	}
+}
+
+// copyOf is a snapshot of the same principal, to be changed.
+func copyOf(s *admission.Snapshot) *admission.Snapshot {
+	return &admission.Snapshot{Principal: s.Principal}
 }

@@ -122,3 +122,23 @@ func (s *Session) below(places []Place) (string, error) {
 	}
 	return strings.Join(any, " OR "), nil
 }
+
+// NamedDoc is a document with its title.
+type NamedDoc struct {
+	Doc
+	Title string
+}
+
+// DocsAt proves a level for the documents right below a place, all of them, in
+// the order of the notebook. One look at the tree proves them all.
+func (s *Session) DocsAt(ctx context.Context, p Place, need contract.Level) ([]NamedDoc, error) {
+	if err := s.use(p.Notebook, need); err != nil {
+		return nil, err
+	}
+	nodes, err := s.DocsIn(ctx, p)
+	docs := make([]NamedDoc, len(nodes))
+	for i, n := range nodes {
+		docs[i] = NamedDoc{Doc{nb: p.Notebook, id: siyuan.ID(n.ID), path: n.Path}, n.Name}
+	}
+	return docs, err
+}

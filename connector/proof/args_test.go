@@ -83,6 +83,7 @@ func (g *generator) textCorners(a *tools.Action) (list []json.RawMessage) {
 			list = append(list, encode(args))
 		}
 	}
+	list = append(list, g.namedCorners(a)...)
 	for _, p := range a.Params {
 		switch p.Name {
 		case "query":
@@ -148,7 +149,7 @@ func (g *generator) free(a *tools.Action) map[string]any {
 // caller may not see, others, and, half as often, those that the contract
 // refuses.
 func (g *generator) choose(a *tools.Action, list []json.RawMessage, most int) []json.RawMessage {
-	var secret []string
+	secret := []string{"/Private", "/Operation Nightfall"}
 	for _, name := range slices.Concat(g.n.secret, g.n.gone, []string{"hidden"}) {
 		secret = append(secret, g.n.id(name))
 	}
@@ -247,6 +248,8 @@ func (g *generator) readable(p tools.Param) any {
 		return pick(g, g.readableIDs(p.Ref))
 	case p.Ref == tools.RefPath:
 		return pick(g, []string{"/", g.n.path(doc{name: "projects"}), g.n.path(doc{name: "alpha", parent: "projects"}), g.n.path(doc{name: "links"})})
+	case p.Ref == tools.RefHuman:
+		return pick(g, g.named())
 	case len(p.Enum) > 0:
 		return pick(g, p.Enum)
 	}
@@ -328,6 +331,11 @@ func (g *generator) options(p tools.Param) []any {
 		return list
 	case p.Ref == tools.RefPath:
 		for _, s := range g.paths() {
+			add(s)
+		}
+		return list
+	case p.Ref == tools.RefHuman:
+		for _, s := range append(g.named(), g.misnamed()...) {
 			add(s)
 		}
 		return list

@@ -32,8 +32,14 @@ func (s side) text(text string) string {
 	if s == own {
 		return text
 	}
-	return anyID.ReplaceAllString(text, "2034$1")
+	return ownName.ReplaceAllString(anyID.ReplaceAllString(text, "2034$1"), "${1}/Other$2")
 }
+
+// ownName is the name of the own notebook at the beginning of a path.
+var ownName = regexp.MustCompile(`(^|")/Work(/|"|$)`)
+
+// name is the name of a side's notebook.
+func (s side) name() string { return map[side]string{own: "Work", other: "Other"}[s] }
 
 // Ids of the contract's examples.
 const (
@@ -85,7 +91,9 @@ func idsInExamples() map[string]tools.Ref {
 		for _, a := range t.Actions {
 			for _, example := range a.Examples {
 				for _, tg := range targetsOf(a, json.RawMessage(example)) {
-					ids[tg.id] = tg.param.Ref
+					if tg.param.Ref.IsID() {
+						ids[tg.id] = tg.param.Ref
+					}
 				}
 			}
 		}
@@ -114,9 +122,9 @@ func targetsOf(a *tools.Action, raw json.RawMessage) []target {
 	walk = func(field string, p tools.Param, v any) {
 		switch v := v.(type) {
 		case string:
-			if p.Ref.IsID() {
+			if p.Ref.IsID() || p.Ref == tools.RefHuman && strings.Trim(v, "/") != "" {
 				s := own
-				if strings.HasPrefix(v, "2034") {
+				if strings.HasPrefix(v, "2034") || strings.HasPrefix(v, "/"+other.name()) {
 					s = other
 				}
 				list = append(list, target{field: field, param: p, id: v, side: s})

@@ -50,7 +50,7 @@ func newMatrix(t *testing.T) *matrix {
 	for _, side := range []side{own, other} {
 		dir := filepath.Join(m.saved, "data", side.id(exampleNotebook), ".siyuan")
 		check(t, os.MkdirAll(dir, 0o755))
-		check(t, os.WriteFile(filepath.Join(dir, "conf.json"), []byte(`{"name":"Notes","closed":false,"sortMode":15}`), 0o600))
+		check(t, os.WriteFile(filepath.Join(dir, "conf.json"), []byte(`{"name":"`+side.name()+`","closed":false,"sortMode":15}`), 0o600))
 	}
 	m.fresh(t)
 	for _, side := range []side{own, other} {

@@ -106,7 +106,7 @@ type FSReplacement struct {
 }
 
 // FSSkipped is a block that has the text of an edit and is not text to edit,
-// such as a formula or an embed.
+// such as an embed.
 type FSSkipped struct {
 	ID   string `json:"id"`
 	Type string `json:"type"` // short code
@@ -240,7 +240,7 @@ var (
 		Rules:   []Rule{ExactlyOne([]string{"edit"}, []string{"old", "new"}), NotWith("edit", "", "replace_all")},
 		Guidance: []string{
 			"old is text as read shows it, inside one paragraph, heading, list item, table cell or code block.",
-			"new is Markdown. Formulas, embeds, databases and HTML are skipped and named in skippedComplexBlocks.",
+			"new is Markdown. Embeds, databases and media are skipped and named in skippedComplexBlocks.",
 		},
 		Examples: []string{`{"path":"/Work/Projects/Alpha","edit":[{"old":"third","new":"last"}]}`, `{"path":"/Work/Projects/Alpha","old":"third","new":"last"}`},
 	})

@@ -57,11 +57,11 @@ func pathsIn(p catalogue.Param, above []string) [][]string {
 	named := strings.Contains(name, "path") || strings.Contains(name, "icon") || strings.Contains(name, "template")
 	switch p.Type {
 	case catalogue.String:
-		if p.Ref == catalogue.RefPath || named {
+		if p.Ref == catalogue.RefPath || p.Ref == catalogue.RefHuman || named {
 			return [][]string{at}
 		}
 	case catalogue.Array:
-		if p.Items.Type == catalogue.String && (p.Items.Ref == catalogue.RefPath || named) {
+		if p.Items.Type == catalogue.String && (p.Items.Ref == catalogue.RefPath || p.Items.Ref == catalogue.RefHuman || named) {
 			return [][]string{append(at, "[]")}
 		}
 	case catalogue.Object:
@@ -80,9 +80,13 @@ func tryPaths(t *testing.T, a *catalogue.Action, at []string) {
 	check(t, os.Symlink(filepath.Join(d.kernel.Dir(), "conf", "conf.json"), filepath.Join(box, link)))
 	secrets := []string{d.kernel.Token(), guardtest.SecretTitle, "confidential"}
 	before := elsewhere(d.files(t), box)
+	grants := []*contract.Grant{helper(), owner()}
+	if leaf, _ := a.Param(at[0]); leaf.Ref == catalogue.RefHuman || leaf.Items != nil && leaf.Items.Ref == catalogue.RefHuman {
+		grants = grants[:1] // such a path may lead to any notebook that the caller may write
+	}
 	for _, args := range argumentsWith(t, a, at) {
 		for _, path := range outside {
-			for _, grant := range []*contract.Grant{helper(), owner()} {
+			for _, grant := range grants {
 				r := d.callAs(grant, a.ID(), strings.ReplaceAll(args, pathHere, strings.Trim(sprintf("%q", []any{path}), `"`)))
 				if r.Err != nil && r.Err.Type == contract.TypeInternal {
 					t.Errorf("%s: %v", path, r.Err)

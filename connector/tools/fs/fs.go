@@ -15,6 +15,8 @@ func Bindings() []tools.Binding {
 		tools.Bind(catalogue.FSTree, tree),
 		tools.Bind(catalogue.FSRead, read),
 		tools.Bind(catalogue.FSWrite, write),
+		tools.Bind(catalogue.FSReplace, replace),
+		tools.Bind(catalogue.FSReorder, reorder),
 		tools.Bind(catalogue.FSRm, rm),
 		tools.Bind(catalogue.FSMv, mv),
 		tools.Bind(catalogue.FSSearch, search),

@@ -103,8 +103,9 @@ func rm(ctx context.Context, r *tools.Request, in catalogue.FSRmIn) (out catalog
 	return out, err
 }
 
+// mv proves the levels last: leaving a notebook needs more than staying in it.
 func mv(ctx context.Context, r *tools.Request, in catalogue.FSMvIn) (out catalogue.FSMvOut, err error) {
-	at, err := resolveDoc(ctx, r.Session, "from", in.From, contract.ReadWrite)
+	at, err := resolveDoc(ctx, r.Session, "from", in.From, contract.Read)
 	if err != nil {
 		return out, err
 	}
@@ -116,11 +117,14 @@ func mv(ctx context.Context, r *tools.Request, in catalogue.FSMvIn) (out catalog
 		return out, contract.InvalidFields(contract.Field{Path: "to", Message: "must be the new path with the title: /Notebook/Title"})
 	}
 	parent, title := to.Split()
-	above, err := find(ctx, r.Session, parent, contract.ReadWrite)
+	above, err := find(ctx, r.Session, parent, contract.Read)
 	if err != nil {
 		return out, missingAbove(err)
 	}
 	d := *at.doc()
+	if err := r.Session.MayLeave(d.Notebook(), above.place.Notebook); err != nil {
+		return out, err
+	}
 	err = r.Session.Write(ctx, r.Intent(append(above.place.Targets(), d, d.Notebook())...), func(ctx context.Context, tx *guard.Tx) error {
 		there, err := r.Session.DocsNamed(ctx, *above.place, []string{title}, contract.Read)
 		if err != nil {
