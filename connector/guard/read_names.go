@@ -35,11 +35,16 @@ func (s *Session) DocsNamed(ctx context.Context, p Place, titles []string, need 
 	return docs, nil
 }
 
+// unfindable are the characters of titles that SiYuan's own paths of titles do
+// not lead to: a slash, which they take for a level, and the joiner of emoji,
+// which a title keeps and a search for it loses.
+const unfindable = "/\u200d"
+
 // idsNamed finds the documents of titles below a place, and may find others of
-// the notebook. SiYuan's own paths of titles cannot tell a slash in a title from
-// two levels, and forget to follow such a title; there each level is listed.
+// the notebook. Where SiYuan cannot find a title by its path, each level is
+// listed.
 func (s *Session) idsNamed(ctx context.Context, p Place, titles []string) ([]siyuan.ID, error) {
-	if strings.Contains(strings.Join(titles, ""), "/") {
+	if strings.ContainsAny(strings.Join(titles, ""), unfindable) {
 		return s.walkTitles(ctx, p, titles)
 	}
 	hpath := "/" + strings.Join(titles, "/")

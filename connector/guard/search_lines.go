@@ -99,7 +99,7 @@ func (s *Session) DocTexts(ctx context.Context, docs []DocEntry) (map[string][]s
 }
 
 // shownBlocks splits the kramdown of a document into its top-level blocks,
-// without attribute lists.
+// without the attribute lists of blocks.
 func shownBlocks(kramdown string) []string {
 	var blocks []string
 	var lines []string
@@ -132,7 +132,12 @@ func shownBlocks(kramdown string) []string {
 		case line == "}}}":
 			depth--
 		}
-		bare := ialPattern.ReplaceAllString(line, "")
+		bare := ialPattern.ReplaceAllStringFunc(line, func(list string) string {
+			if parseIAL(list)["id"] == "" {
+				return list // of a marked text
+			}
+			return ""
+		})
 		if bare == line {
 			lines = append(lines, line)
 			continue

@@ -87,7 +87,7 @@ func (s *Session) DocsByHPath(ctx context.Context, n Notebook, hpath string) ([]
 	if err := n.Reachable(); err != nil {
 		return nil, err
 	}
-	ids, err := s.g.r.IDsByHPath(ctx, n.info.ID, hpath)
+	ids, err := s.idsNamed(ctx, Place{Notebook: n}, strings.Split(strings.TrimPrefix(hpath, "/"), "/"))
 	if err != nil {
 		return nil, err
 	}

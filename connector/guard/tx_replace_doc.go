@@ -35,9 +35,7 @@ func (tx *Tx) ReplaceIn(ctx context.Context, d Doc, edits []Edit) (done Replaced
 	for _, e := range edits {
 		n, err := applyAll(pieces, e)
 		if err == nil && n == 0 {
-			if short, ok := e.withoutMark(); ok {
-				n, err = applyAll(pieces, short)
-			}
+			n, err = applyMarked(pieces, e)
 		}
 		if err != nil {
 			return done, err
@@ -64,7 +62,7 @@ func (tx *Tx) ReplaceIn(ctx context.Context, d Doc, edits []Edit) (done Replaced
 // piece is a block of a document while it is edited.
 type piece struct {
 	block        Block
-	kind         string
+	kind, in     string // in: the kind of the block it is in
 	before, text string // Markdown without the block's own attribute list
 	shown        string
 	marked       bool // edited together with marks: shown is out of date
@@ -95,7 +93,7 @@ func (tx *Tx) pieces(ctx context.Context, d Doc) ([]*piece, error) {
 	var pieces []*piece
 	for _, b := range blocks {
 		if stored, there := texts[b.id]; there {
-			p := &piece{block: b, kind: infos[b.id].Type}
+			p := &piece{block: b, kind: infos[b.id].Type, in: infos[b.id].ParentType}
 			p.before, _ = cutOwnIAL(stored)
 			p.text, p.shown = p.before, shownText(p.kind, p.before, doms[b.id])
 			pieces = append(pieces, p)
@@ -130,7 +128,9 @@ func (p *piece) apply(e Edit) (n int, err error) {
 	var found [][2]int
 	for _, at := range openText(p.kind, p.text) {
 		for _, m := range e.find(p.text[at[0]:at[1]]) {
-			found = append(found, [2]int{at[0] + m[0], at[0] + m[1]})
+			if from, to := at[0]+m[0], at[0]+m[1]; !splits(p.text, from) && !splits(p.text, to) {
+				found = append(found, [2]int{from, to})
+			}
 		}
 	}
 	if len(found) == 0 {
@@ -147,18 +147,35 @@ func (p *piece) apply(e Edit) (n int, err error) {
 	return len(found), nil
 }
 
+// splits reports whether a place is inside a run of one sign that may mark text:
+// a match that begins or ends there has half a mark.
+func splits(text string, at int) bool {
+	return at > 0 && at < len(text) && text[at-1] == text[at] && strings.IndexByte("*_~=`$#\\", text[at]) >= 0
+}
+
 // lineMark begins the text of a list item or a quote, as Markdown shows it.
 var lineMark = regexp.MustCompile(`^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?|>[ \t]?)`)
 
-// withoutMark is the edit without the mark that both its texts begin with.
-func (e Edit) withoutMark() (Edit, bool) {
+// applyMarked makes an edit whose texts both begin with the mark of a list item
+// or a quote, in blocks of one that begin with the rest; the mark stays.
+func applyMarked(pieces []*piece, e Edit) (int, error) {
 	mark := lineMark.FindString(e.Old)
 	rest, same := strings.CutPrefix(e.New, mark)
 	if mark == "" || !same || mark == e.Old {
-		return e, false
+		return 0, nil
 	}
 	e.Old, e.New = strings.TrimPrefix(e.Old, mark), rest
-	return e, true
+	in := []string{"NodeListItem"}
+	if strings.HasSuffix(strings.TrimSpace(mark), ">") {
+		in = []string{"NodeBlockquote", "NodeCallout"}
+	}
+	var fitting []*piece
+	for _, p := range pieces {
+		if slices.Contains(in, p.in) && strings.HasPrefix(p.text, e.Old) {
+			fitting = append(fitting, p)
+		}
+	}
+	return applyAll(fitting, e)
 }
 
 // skip remembers the blocks that have the text of an edit and were not looked at.

@@ -48,8 +48,9 @@ var namedTelling = map[string][]string{
 		`{"path":"/","query":"Operation Nightfall"}`, `{"path":"/","query":"nightfall"}`, `{"path":"/Desk","query":"confidential"}`, `{"path":"/","query":"unavailable"}`,
 		`{"path":"/Desk/Harbour log","query":"^.*$","regex":true}`, `{"path":"/","query":"Dynamic .* static","regex":true}`, `{"path":"/","query":"harbour","pageSize":1,"page":2}`,
 	},
-	"fs.tree": {`{"path":"/"}`, `{"path":"/","maxDepth":0}`},
-	"fs.read": {`{"path":"/Operation Nightfall"}`, `{"path":"/Desk/Harbour log","includeBlockIds":true}`},
+	"notebook.set_icon": {`{"notebook":"${desk}","icon":"1f4d4"}`}, // few are tried of each
+	"fs.tree":           {`{"path":"/"}`, `{"path":"/","maxDepth":0}`},
+	"fs.read":           {`{"path":"/Operation Nightfall"}`, `{"path":"/Desk/Harbour log","includeBlockIds":true}`},
 }
 
 func (g *generator) namedCorners(a *tools.Action) (list []json.RawMessage) {

@@ -176,7 +176,7 @@ func getIDsByHPath(k *Kernel, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, ids := a.str("path"), []string{}
+	p, ids := strings.ReplaceAll(a.str("path"), "\u200d", ""), []string{} // titles keep the joiner
 	for _, id := range sortedKeys(k.docs) {
 		d := k.docs[id]
 		if d.box == box && (id == box && p == "/" || id != box && d.hpath == p) {

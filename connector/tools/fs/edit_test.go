@@ -32,6 +32,7 @@ func TestReplaceChangesTheTextAndNothingElse(t *testing.T) {
 		"a list item":              {`"old":"Collect","new":"Gather"`, guardtest.ItemText, "Gather notes"},
 		"a list item with marker":  {`"old":"- Sort them","new":"- Sort 它们"`, "20240102110012-block0c", "Sort 它们"},
 		"a nested item":            {`"old":"  - from mail","new":"  - from post"`, "20240102110007-block07", "from post"},
+		"a marker that is told":    {`"edit":[{"old":"tool","new":"Sort them"},{"old":"* Sort them","new":"* Order them"}]`, "20240102110012-block0c", "Order them"},
 		"a part that goes":         {`"old":" #urgent#","new":""`, guardtest.Intro, "Alpha ships a **small** tool."},
 		"the second of two edits":  {`"edit":[{"old":"ships","new":"moves"},{"old":"moves a","new":"carries one"}]`, guardtest.Intro, "Alpha carries one **small** tool."},
 		"after an edit with marks": {`"edit":[{"old":"**small**","new":"_new_"},{"old":"tool","new":"thing"}]`, guardtest.Intro, "Alpha ships a *new* thing."},

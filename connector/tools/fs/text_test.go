@@ -51,7 +51,7 @@ func TestWriteMakesADocumentBelowWhatExists(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for path, text := range map[string]string{
-		"/Work/Gamma": "# Gamma\n\nFirst line.", "/Work/Projects/50% & <b> \"q\" 世界 📓": "x", "Projects/Delta": "no notebook named",
+		"/Work/Gamma": "# Gamma\n\nFirst line.", "/Work/Projects/50% & <b> \"q\" 世界 📓": "x", "/Work/家 👨\u200d👩\u200d👧": "joined", "Projects/Delta": "no notebook named",
 		"/" + guardtest.Alpha + "/Below": "by id", `/Work/back\\slash`: "y",
 	} {
 		out := ok[catalogue.FSWriteOut](t, d, "write", `{"path":%q,"markdown":%q}`, path, text)
@@ -65,6 +65,7 @@ func TestWriteMakesADocumentBelowWhatExists(t *testing.T) {
 			t.Errorf("%s is not document %s", out.Path, out.ID)
 		}
 	}
+	d.fails(t, contract.AlreadyExists, "write", `{"path":%q,"markdown":"again"}`, "/Work/家 👨\u200d👩\u200d👧")
 	if err := d.fails(t, contract.NotFound, "write", `{"path":"/Work/No/Such/Doc","markdown":"x"}`); !strings.Contains(err.Hint, "above") {
 		t.Errorf("hint %q", err.Hint)
 	}
