@@ -62,6 +62,7 @@ type Broker struct {
 	console   *console.Console
 	pairing   *pairing.Service
 	pairPages *pairing.Pages
+	memory    *memory.Page
 
 	tls   *tls.Config
 	ready chan struct{} // closed when the listeners are open
@@ -139,6 +140,9 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 		return nil, err
 	}
 	if err := b.newPairing(audiences); err != nil {
+		return nil, err
+	}
+	if err := b.newMemory(); err != nil {
 		return nil, err
 	}
 

@@ -11,6 +11,7 @@ import (
 
 	"siyuan-broker/broker/cluster"
 	"siyuan-broker/broker/console"
+	"siyuan-broker/broker/memory"
 	"siyuan-broker/broker/oauth"
 	"siyuan-broker/broker/page"
 	"siyuan-broker/broker/pairing"
@@ -23,6 +24,7 @@ func navigation() []page.NavItem {
 	return []page.NavItem{
 		{Path: console.HomePath, Key: "nav.home"},
 		{Path: page.Path(oauth.AgentsPath), Key: "nav.agents"},
+		{Path: page.Path(memory.PagePath), Key: "nav.memory"},
 		{Path: page.Path(oauth.ConnectPath), Key: "nav.connect"},
 		{Path: page.Path(pairing.PagePath), Key: "nav.pair"},
 	}

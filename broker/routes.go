@@ -65,5 +65,6 @@ func (b *Broker) routes() *echo.Echo {
 	e.POST("/pair/:id", pair)
 	e.GET("/console/connectors", pair)
 	e.POST("/console/connectors/:tenant/:id/revoke", pair)
+	b.memoryRoutes(e)
 	return e
 }

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"path"
 	"strings"
 
@@ -48,8 +49,9 @@ func (tx *Tx) MoveAndRename(ctx context.Context, d Doc, to Place, title string) 
 	if err == nil || !moved {
 		return err
 	}
-	if _, back := tx.MoveDocs(ctx, []Doc{d}, before); back != nil {
-		return Public(err).WithHint("The document was moved, but has its old title; rename it with document.rename.")
+	_, back := tx.MoveDocs(ctx, []Doc{d}, before)
+	if told, ok := errors.AsType[*contract.Error](err); ok && back != nil {
+		return told.WithHint("The document was moved, but has its old title; rename it with document.rename.")
 	}
 	return err
 }

@@ -83,5 +83,5 @@ func (tx *Tx) restore(ctx context.Context, d Doc, kramdown string) error {
 		return notPersisted("SiYuan stored neither the new text of document %s nor the old one.", d.ID()).(*contract.Error).
 			WithHint("Ask the person to look at the document; SiYuan's history has it as it was.")
 	}
-	return contract.Fail(contract.WriteFailed, "SiYuan did not store the new text of document %s; the old one was put back.", d.ID())
+	return notPersisted("SiYuan did not store the new text of document %s; the old one was put back.", d.ID())
 }

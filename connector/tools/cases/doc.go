@@ -15,9 +15,6 @@
 //	K21  values by column type: there is no av tool yet
 //	K24  daily notes from a template: document.create_daily_note has no handler
 //	     yet; that a template path stays in its folder is tested (K43)
-//	K28  fs.tree: there is no fs tool; list_tree and get_child_docs are tested
-//	K29  fs.write: there is no fs tool; rewriting a document by block.update is
-//	     tested
 //	K30  service accounts with Windows code pages: needs Windows; a no-break space
 //	     (U+00A0) becomes a space when SiYuan stores Markdown
 //	K39  a sync as a whole: SiYuan tells of a document that sync is about to

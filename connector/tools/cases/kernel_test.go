@@ -152,6 +152,11 @@ func TestK39NothingIsWrittenIntoADocumentThatSyncIsReplacing(t *testing.T) {
 		"document.move":   `{"fromIDs":["` + guardtest.Alpha + `"],"toID":"` + guardtest.Work + `"}`,
 		"document.remove": `{"id":"` + guardtest.Alpha + `"}`,
 
+		"fs.write":   `{"path":"/Work/Projects/Beta","markdown":"x","overwrite":true}`,
+		"fs.replace": `{"path":"/Work/Projects/Alpha","old":"small","new":"big"}`,
+		"fs.mv":      `{"from":"/Work/Projects/Alpha","to":"/Work/Alpha"}`,
+		"fs.rm":      `{"path":"/Work/Projects/Alpha"}`,
+
 		"block.replace":             `{"id":"` + guardtest.Intro + `","old":"small","new":"big"}`,
 		"block.set_fold_state":      `{"id":"` + guardtest.Heading + `","folded":true}`,
 		"block.transfer_references": `{"fromID":"` + guardtest.Intro + `","toID":"` + guardtest.Heading + `","refIDs":["` + betaText + `"]}`,
@@ -160,7 +165,7 @@ func TestK39NothingIsWrittenIntoADocumentThatSyncIsReplacing(t *testing.T) {
 		"document.doc_to_heading":   `{"srcID":"` + beta + `","targetID":"` + guardtest.Alpha + `"}`,
 		"search.find_replace":       `{"k":"small","r":"big","ids":["` + guardtest.Alpha + `"]}`,
 	}
-	syncing := map[string]string{"block.transfer_references": beta}
+	syncing := map[string]string{"block.transfer_references": beta, "fs.write": beta}
 	elsewhere := []string{"document.reorder", "document.duplicate"} // they write beside the documents they name
 	for id, args := range into {
 		d := newDesk(t)

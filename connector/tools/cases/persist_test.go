@@ -22,6 +22,7 @@ var more = map[string][]string{
 	"block.replace":           {`{"id":"` + guardtest.Intro + `","old":"small","new":"big"}`},
 	"document.reorder":        {`{"parentID":"` + guardtest.Projects + `","orderedIDs":["` + beta + `","` + guardtest.Alpha + `"]}`},
 	"search.find_replace":     {`{"k":"Alpha","r":"Beta","ids":["` + guardtest.Alpha + `"],"replaceTypes":{"text":true,"docTitle":true}}`},
+	"fs.replace":              {`{"path":"/Work/Projects/Alpha","old":"small","new":"big"}`},
 	"block.move":              {`{"ids":["` + guardtest.Links + `","` + guardtest.Intro + `"],"previousID":"` + guardtest.List + `"}`},
 	"block.update":            {`{"items":[{"id":"` + guardtest.Intro + `","dataType":"markdown","data":"one"},{"id":"` + guardtest.Heading + `","dataType":"markdown","data":"# two"}]}`, `{"id":"` + guardtest.Item + `","dataType":"markdown","data":"- other"}`},
 	"document.create":         {`{"notebook":"` + guardtest.Work + `","path":"/New/Deep","markdown":"text","icon":"1f4d4"}`, `{"notebook":"` + guardtest.Work + `","parentPath":"/Projects","title":"New"}`},
