@@ -282,6 +282,7 @@ var (
 func fsTool() *Tool {
 	return &Tool{
 		Name:    "fs",
+		Title:   "Notes as files",
 		Purpose: "Notes like Markdown files, by names instead of ids: the first choice for reading and writing whole notes.",
 		Notes: []string{
 			`Paths: /Notebook/Title/Title. A slash inside a name is \/. An id may stand in for the first name: /20240131120000-abc1234/Title; use that after ambiguous_path.`,
