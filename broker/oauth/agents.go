@@ -36,7 +36,7 @@ type agentsPage struct {
 type agentRow struct {
 	ID       tenants.ID
 	Name     string
-	Client   string // host of its description, "" for registered ones and tokens
+	Client   string // host of its description, else the id it registered under; empty for tokens
 	Token    bool   // personal token
 	Instance string
 	Member   string // e-mail of whom it acts for; empty: of the person who looks
@@ -114,11 +114,17 @@ func (s *Server) agentRows(ctx context.Context, tx tenants.Tx, member tenants.ID
 		if a.MemberID != member {
 			rows[i].Member = cmp.Or(emails[a.MemberID], "?")
 		}
-		if u, err := url.Parse(a.ClientID); err == nil && byDocument(a.ClientID) {
-			rows[i].Client = u.Host
-		}
+		rows[i].Client = clientLabel(a.ClientID)
 	}
 	return rows, nil
+}
+
+// clientLabel is how a client's id is shown.
+func clientLabel(id string) string {
+	if u, err := url.Parse(id); err == nil && byDocument(id) {
+		return u.Host
+	}
+	return id
 }
 
 // ServeAgentRevoke takes an agent back: one's own, or anybody's for owners and

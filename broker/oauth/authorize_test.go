@@ -261,6 +261,9 @@ func TestAHostileNameCanNeitherDeceiveNorBreakThePage(t *testing.T) {
 		if !strings.Contains(body, "unverified") || !strings.Contains(body, "<b>app.example</b>") {
 			t.Errorf("%s: the page does not say that the name is unverified, or where it leads", what)
 		}
+		if what == "homoglyphs" && formOf(t, body).Get("name") != "app.example" {
+			t.Errorf("the imitation is offered as the name in the person's list: %q", formOf(t, body).Get("name"))
+		}
 		if warned := strings.Contains(body, "letters that look like others"); warned != (what == "homoglyphs") {
 			t.Errorf("%s: warned of imitation: %v", what, warned)
 		}

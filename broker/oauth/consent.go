@@ -127,7 +127,10 @@ func (s *Server) showQuestion(w http.ResponseWriter, r *http.Request, status int
 	p.Name, p.Email = plainName(name, shownName), who.Email
 	p.Imitates = imitates(p.Name)
 	if f.Name == "" && p.Problem == "" {
-		f.Name = cmp.Or(p.Name, p.Described, strings.TrimSuffix(p.To.show, ":"), p.Device)
+		if f.Name = p.Name; p.Imitates {
+			f.Name = "" // it would go on deceiving in the person's own list
+		}
+		f.Name = cmp.Or(f.Name, p.Described, strings.TrimSuffix(p.To.show, ":"), p.Device)
 	}
 	p.Form = s.offer(all, f, most, days)
 	s.pages.Show(w, r, status, "consent", p)

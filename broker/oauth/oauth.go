@@ -22,7 +22,7 @@ const (
 	accessLife   = 15 * time.Minute    // of an access token
 	refreshLife  = 30 * 24 * time.Hour // of a refresh token; each exchange begins it anew
 	refreshGrace = 2 * time.Minute     // in which a spent refresh token still works
-	unusedLife   = 24 * time.Hour      // of a registration that nobody consented to yet
+	unusedLife   = 7 * 24 * time.Hour  // of a registration that nobody consented to yet
 	clientLife   = 90 * 24 * time.Hour // of a registration since its last use
 	deviceLife   = 10 * time.Minute
 	devicePoll   = 5 * time.Second
@@ -100,7 +100,7 @@ type Limits struct {
 // DefaultLimits are the limits of a broker.
 func DefaultLimits() Limits {
 	return Limits{
-		RegisterPerAddress: 200, RegisterInAll: 5000, TokenPerAddress: 1200, RefreshPerAgent: 60,
+		RegisterPerAddress: 200, RegisterInAll: 1000, TokenPerAddress: 1200, RefreshPerAgent: 60,
 		AuthorizePerAddress: 120, DevicePerAddress: 30, CodesPerPerson: 20,
 	}
 }

@@ -307,9 +307,10 @@ func TestAnExpiredClientIsToldToRegisterAgain(t *testing.T) {
 	r := newRig(t)
 	client := r.app()
 	got := r.signIn(client) // now it is in use, and stays
-	r.clock.move(-25 * time.Hour)
+	const week = 7 * 24 * time.Hour
+	r.clock.move(-week - time.Hour)
 	unused := r.app() // expired an hour ago
-	r.clock.move(25 * time.Hour)
+	r.clock.move(week + time.Hour)
 	for name, id := range map[string]string{"expired": unused, "never registered": "c_nobody", "empty document": "https://"} {
 		status, body := r.refresh(id, got.refresh)
 		want := http.StatusUnauthorized

@@ -84,11 +84,18 @@ func newClientList(a *app) *cobra.Command {
 
 func newClientRemove(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "remove CLIENT_ID", Short: "Remove a client; its agents keep their access until it is taken back or their tokens expire", Args: cobra.ExactArgs(1),
+		Use: "remove CLIENT_ID", Short: "Remove a client; its agents get no new tokens, so their access ends within 15 minutes", Args: oneClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withStore(cmd.Context(), func(_ broker.Config, db *broker.Database) error {
 				return db.DeleteOAuthClient(cmd.Context(), args[0])
 			})
 		},
 	}
+}
+
+func oneClient(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return cli.Usagef("give one client id; `siyuan-broker client list` shows them")
+	}
+	return nil
 }
