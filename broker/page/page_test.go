@@ -277,7 +277,9 @@ func TestAFlashSaysOnlyWhatWeHaveWordsFor(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "https://notes.example/", nil)
 		r.AddCookie(&http.Cookie{Name: "__Host-siyuan-flash", Value: cookie})
 		w := httptest.NewRecorder()
-		set.Show(w, r, 200, "one", nil)
+		if set.Show(w, r, 200, "one", nil); w.Code != 200 {
+			t.Errorf("%q breaks the page", cookie)
+		}
 		return w.Body.String()
 	}
 	if !strings.Contains(show("good.frame.copied"), `<div class="alert good" role="status">Copied</div>`) {

@@ -358,7 +358,7 @@ func TestAResetSetsThePasswordOnceAndEndsWhatWasOpen(t *testing.T) {
 	must(t, d.signIn("ann@example.org", "a wholly new one"))
 	link, err = x.links.Reset(t.Context(), s.User.ID)
 	must(t, err)
-	x.pass(people.LinkLife)
+	x.pass(time.Hour)
 	if err := reset("too late for this one"); !errors.Is(err, people.ErrLink) {
 		t.Errorf("an hour later: %v", err)
 	}
