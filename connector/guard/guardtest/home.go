@@ -133,6 +133,14 @@ func NewWith(t testing.TB, notes Docs) *Home {
 		check(t, os.MkdirAll(folder, 0o755))
 		check(t, os.WriteFile(filepath.Join(folder, "conf.json"), conf, 0o600))
 	}
+	h := open(t, dir)
+	h.fill(t, notes)
+	return h
+}
+
+// open starts a kernel on a folder, and the guard in front of it.
+func open(t testing.TB, dir string) *Home {
+	t.Helper()
 	k, err := samplekernel.New(samplekernel.Options{Dir: dir, IndexLag: -1, DeleteLag: -1, MountLag: -1, Clock: clock()})
 	check(t, err)
 	t.Cleanup(func() { check(t, k.Close()) })
@@ -144,7 +152,6 @@ func NewWith(t testing.TB, notes Docs) *Home {
 	t.Cleanup(client.Close)
 	h.Client, h.Guard = client, guard.New(client.Reader(), client.Writer(), guard.Options{Sleep: noWait})
 	t.Cleanup(func() { check(t, h.Guard.Close()) })
-	h.fill(t, notes)
 	return h
 }
 
