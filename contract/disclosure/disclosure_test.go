@@ -108,9 +108,9 @@ func basicFields(tool string) map[string]bool {
 	return fields
 }
 
-// TestWhatIsListedIsSmallAndPlain is the lint over everything an agent reads
+// TestM12WhatIsListedIsSmallAndPlain is the lint over everything an agent reads
 // before its first call.
-func TestWhatIsListedIsSmallAndPlain(t *testing.T) {
+func TestM12WhatIsListedIsSmallAndPlain(t *testing.T) {
 	t.Parallel()
 	for _, d := range disclosure.List(tools.New(), everything) {
 		if d.Title == "" || d.Title == d.Name {
