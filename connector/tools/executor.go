@@ -53,6 +53,9 @@ func New(cfg Config, bindings ...Binding) (*Executor, error) {
 		if _, twice := e.handlers[b.action.ID()]; twice {
 			return nil, fmt.Errorf("two handlers for %s", b.action.ID())
 		}
+		if b.action.Dangerous && b.look == nil {
+			return nil, fmt.Errorf("%s is dangerous and has no preview: nobody could agree to it", b.action.ID())
+		}
 		e.handlers[b.action.ID()] = b
 	}
 	return e, nil
@@ -156,7 +159,8 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.writes = action.Kind.Mutates()
+	previews := r.call.Method == contract.MethodPreview
+	r.writes = action.Kind.Mutates() && !previews
 	if err := r.admit(action); err != nil {
 		return nil, err
 	}
@@ -176,6 +180,9 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 	if r.session, err = r.open(ctx); err != nil {
 		return nil, err
 	}
+	if previews {
+		return r.preview(ctx, binding, settled, in)
+	}
 	out, err := binding.run(ctx, &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Budget: r.e.cfg.ResultChars, action: action.ID()}, in)
 	if err != nil {
 		return nil, err
@@ -184,7 +191,8 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 }
 
 func (r *running) lookup() (*catalogue.Action, error) {
-	if r.call.Server != "" && r.call.Server != contract.DefaultServer || r.call.Method != "" && r.call.Method != contract.MethodCall {
+	method := r.call.Method
+	if r.call.Server != "" && r.call.Server != contract.DefaultServer || method != "" && method != contract.MethodCall && method != contract.MethodPreview {
 		return nil, contract.Fail(contract.Unsupported, "This connector serves no other tools than SiYuan's.")
 	}
 	tool, ok := r.e.cfg.Catalogue.Tool(r.call.Tool)
