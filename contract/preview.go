@@ -48,7 +48,7 @@ type PreviewCounts struct {
 type PreviewItem struct {
 	Kind  string `json:"kind"` // notebook, document or block
 	Title string `json:"title"`
-	Path  string `json:"path,omitempty"` // readable, with the notebook in front
+	Path  string `json:"path,omitempty"` // readable, as the fs tool writes it
 }
 
 // Clean makes a preview fit to be shown, whoever sent it: bounded, and without

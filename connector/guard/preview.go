@@ -184,7 +184,7 @@ func named(rows []Row, order []Block) []contract.PreviewItem {
 	slices.SortStableFunc(rows, func(a, b Row) int { return place[a.ID] - place[b.ID] })
 	var items []contract.PreviewItem
 	for _, r := range rows[:min(len(rows), contract.PreviewNamed)] {
-		i := contract.PreviewItem{Kind: "block", Title: r.Content, Path: r.Notebook.Name() + r.HPath}
+		i := contract.PreviewItem{Kind: "block", Title: r.Content, Path: "/" + r.Notebook.Name() + r.HPath}
 		if r.Type == "d" {
 			i.Kind = "document"
 		}

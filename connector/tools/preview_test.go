@@ -60,7 +60,7 @@ func TestPreviewsCountWhatWouldBeLost(t *testing.T) {
 	if p.Counts != (contract.PreviewCounts{Documents: 2, Blocks: 7, References: 1}) {
 		t.Errorf("document: %+v", p.Counts)
 	}
-	if len(p.Named) != 2 || p.More != 0 || p.Named[0].Title != "Lost" || p.Named[1].Path != "Work/Lost/Below" {
+	if len(p.Named) != 2 || p.More != 0 || p.Named[0].Title != "Lost" || p.Named[1].Path != "/Work/Lost/Below" {
 		t.Errorf("document: %+v, %d more", p.Named, p.More)
 	}
 	p = previewed(t, d, g, "document.move", `{"fromIDs":["`+below+`"],"toID":"`+other+`"}`)
