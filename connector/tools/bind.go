@@ -17,11 +17,13 @@ type Request struct {
 	Budget    int                       // characters a list may have; single texts are whole
 
 	action string
+	entry  guard.Entry
+	strict *strict
 }
 
 // Intent is the write the request is about to do to the given targets.
 func (r *Request) Intent(targets ...guard.Target) guard.Intent {
-	return guard.Intent{RequestID: r.RequestID, Action: r.action, Targets: targets}
+	return guard.Intent{RequestID: r.RequestID, Action: r.action, Targets: targets, Entry: r.entry, Watch: r.watch()}
 }
 
 // Binding is an action with its handler.

@@ -69,6 +69,22 @@ const (
 	InConsole    Agreement = "console" // an owner or admin, in the console, always
 )
 
+// Field is the parameter that carries the hash of the guarded state, "" where
+// none does.
+func (p Precondition) Field() string {
+	switch p {
+	case OnState:
+		return "expectedStateHash"
+	case OnStructure:
+		return "expectedStructureHash"
+	case OnManifest:
+		return "expectedManifestHash"
+	case OnSource:
+		return "expectedSourceHash"
+	}
+	return ""
+}
+
 // Action is one entry of the catalogue. Values are immutable once defined.
 type Action struct {
 	Tool    string // filled in by the catalogue
