@@ -17,11 +17,17 @@ import (
 // Option changes how a Broker is wired; for tests.
 type Option func(*options)
 
-type options struct{ documents oauth.Documents }
+type options struct {
+	documents oauth.Documents
+	heartbeat time.Duration
+}
 
 // WithClientDocuments reads OAuth clients' metadata documents by other means
 // than from the internet.
 func WithClientDocuments(d oauth.Documents) Option { return func(o *options) { o.documents = d } }
+
+// WithHeartbeat sets after how much silence a stream gives a sign of life.
+func WithHeartbeat(d time.Duration) Option { return func(o *options) { o.heartbeat = d } }
 
 // newOAuth wires how agents sign in. It needs the pages.
 func (b *Broker) newOAuth(resources []string, catalogue *tools.Catalogue, verifier *token.Verifier, o options) (err error) {

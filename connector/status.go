@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"time"
 
-	"siyuan-broker/connector/ledger"
 	"siyuan-broker/contract"
 )
 
@@ -35,7 +34,6 @@ type Report struct {
 	SiYuan  contract.HomeState     `json:"siyuan"`
 	Version string                 `json:"siyuan_version,omitempty"`
 	Policy  *contract.PolicyEffect `json:"policy"`
-	Ledger  *ledger.Stats          `json:"ledger,omitempty"` // of writes
 }
 
 // ErrNotRunning means that no connector reports from the data folder.
@@ -70,11 +68,6 @@ func (c *Connector) report() Report {
 	}
 	if c.Connected() {
 		r.Problem = ""
-	}
-	if st, err := c.ledger.Stats(); err == nil {
-		r.Ledger = &st
-	} else if r.Problem == "" {
-		r.Problem = "the ledger of writes: " + err.Error()
 	}
 	return r
 }

@@ -108,7 +108,6 @@ type Tx interface {
 	AgentTx
 	OAuthTx
 	RuleTx
-	ApprovalTx
 	MemoryTx
 	RecordTx
 }

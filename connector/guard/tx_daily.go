@@ -61,8 +61,7 @@ func (tx *Tx) DailyNote(ctx context.Context, n Notebook, known []Doc) (note Doc,
 		}
 	}
 	var id siyuan.ID
-	st := Step{Op: "document.daily", ID: n.ID(), Repeatable: "SiYuan makes one daily note a day and finds it when asked again"}
-	err = tx.step(ctx, st, func(w *siyuan.Writer) (err error) {
+	err = tx.step(ctx, Step{Op: "document.daily", ID: n.ID()}, func(w *siyuan.Writer) (err error) {
 		id, err = w.CreateDailyNote(ctx, n.info.ID)
 		return err
 	})

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,13 +31,7 @@ func (tx *Tx) SetFold(ctx context.Context, b Block, folded bool) error {
 	if err != nil || (before["fold"] == "1") == folded {
 		return err
 	}
-	then := maps.Clone(before)
-	then["fold"] = ""
-	if folded {
-		then["fold"] = "1"
-	}
-	mark := Mark{LookAttrs, b.ID(), attrsMark(before), attrsMark(then)}
-	err = tx.step(ctx, Step{Op: "block.fold", ID: b.ID(), Marks: []Mark{mark}}, func(w *siyuan.Writer) error {
+	err = tx.step(ctx, Step{Op: "block.fold", ID: b.ID()}, func(w *siyuan.Writer) error {
 		if folded {
 			return w.FoldBlock(ctx, b.id)
 		}

@@ -34,7 +34,7 @@ var passwordHash = sync.OnceValues(func() (string, error) {
 })
 
 // Start runs a broker until the test ends. change may be nil.
-func Start(t testing.TB, change func(*broker.Config)) *World {
+func Start(t testing.TB, change func(*broker.Config), options ...broker.Option) *World {
 	t.Helper()
 	db := pgtest.New(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,7 +56,7 @@ func Start(t testing.TB, change func(*broker.Config)) *World {
 	must(t, c.Validate())
 	w.DB, err = broker.OpenDatabase(t.Context(), &c, log)
 	must(t, err)
-	w.Broker, err = broker.New(c, w.DB, "test", log)
+	w.Broker, err = broker.New(c, w.DB, "test", log, options...)
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

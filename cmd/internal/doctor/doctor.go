@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -61,12 +62,13 @@ func Doubtful(next, format string, args ...any) Finding {
 
 // Probe looks at one thing.
 type Probe struct {
-	Name  string
-	Needs []string // probes that must have ended well before, else this one is skipped
-	Run   func(ctx context.Context) Finding
+	Name   string
+	Needs  []string      // probes that must have ended well before, else this one is skipped
+	Within time.Duration // bounds it; zero: 15 s
+	Run    func(ctx context.Context) Finding
 }
 
-// patience bounds one probe.
+// patience bounds a probe that does not say otherwise.
 const patience = 15 * time.Second
 
 // Run runs the probes one after the other, telling each finding when it is
@@ -83,7 +85,7 @@ func Run(ctx context.Context, probes []Probe, tell func(Finding)) []Finding {
 			}
 		}
 		if f.Found == "" {
-			one, cancel := context.WithTimeout(ctx, patience)
+			one, cancel := context.WithTimeout(ctx, cmp.Or(p.Within, patience))
 			f = p.Run(one)
 			cancel()
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"siyuan-broker/cmd/internal/cli"
 )
@@ -100,6 +101,19 @@ func TestAProbeThatHangsIsCutOff(t *testing.T) {
 	}}}, func(Finding) {})
 	if !strings.Contains(all[0].Found, context.Canceled.Error()) {
 		t.Errorf("got %+v", all[0])
+	}
+}
+
+func TestAProbeHasTheTimeItAsksFor(t *testing.T) {
+	var left []time.Duration
+	ask := func(ctx context.Context) Finding {
+		until, _ := ctx.Deadline()
+		left = append(left, time.Until(until))
+		return Good("")
+	}
+	Run(t.Context(), []Probe{{Name: "usual", Run: ask}, {Name: "long", Within: time.Hour, Run: ask}}, func(Finding) {})
+	if left[0] > 15*time.Second || left[1] < 59*time.Minute {
+		t.Errorf("probes had %v", left)
 	}
 }
 

@@ -1,13 +1,19 @@
 package integration
 
 import (
+	"errors"
 	"net"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"siyuan-broker/broker"
 	"siyuan-broker/broker/cluster/clustertest/redistest"
+	"siyuan-broker/broker/pairing"
+	"siyuan-broker/connector"
 	"siyuan-broker/contract"
 	"siyuan-broker/tenants"
 	"siyuan-broker/tenants/postgres/pgtest"
@@ -120,4 +126,41 @@ func TestAnAgentAtAnotherNodeReachesTheHome(t *testing.T) {
 	eventually(t, "the other node says that the home is away", func() bool {
 		return call(t.Context(), far, "notebook", map[string]any{"action": "list"}).code == contract.ConnectorOffline
 	})
+}
+
+// A connector is taken back on a page that another node serves.
+func TestRevokingInTheConsoleCutsAConnectorOnAnotherNode(t *testing.T) {
+	t.Parallel()
+	db, redis := pgtest.New(t), redistest.New(t)
+	var nodes []*world
+	for _, id := range []string{"node-1", "node-2"} {
+		nodes = append(nodes, newNode(t, db, id, func(c *broker.Config) {
+			c.RedisURL, c.PeerListen = redis.URL, freeAddr(t)
+			if len(nodes) > 0 {
+				c.PublicURLs = []string{nodes[0].url, "http://" + c.Listen}
+			}
+		}))
+	}
+	x := nodes[0].tenant("Ada", tenants.NewID())
+	h := x.home(nil)
+	far := *x
+	far.w = nodes[1]
+	p := far.person()
+	_, page := p.do(http.MethodGet, far.w.url+pairing.ConnectorsPath, nil)
+	m := hidden.FindStringSubmatch(page)
+	if m == nil {
+		t.Fatalf("no form on the page of connectors:\n%s", page)
+	}
+	resp, body := p.do(http.MethodPost, far.w.url+pairing.ConnectorsPath+"/"+x.id.String()+"/"+h.connector.String()+"/revoke", url.Values{m[1]: {m[2]}})
+	if resp.StatusCode != http.StatusSeeOther {
+		t.Fatalf("revoke: %d\n%s", resp.StatusCode, body)
+	}
+	select {
+	case err := <-h.ended:
+		if !errors.Is(err, connector.ErrRevoked) {
+			t.Errorf("the connector ended with %v", err)
+		}
+	case <-time.After(2 * time.Second):
+		t.Fatal("the connector is still connected after two seconds")
+	}
 }

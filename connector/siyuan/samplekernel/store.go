@@ -339,8 +339,7 @@ func (k *Kernel) docAt(box, syPath string) (*document, bool) {
 // by id.
 func (k *Kernel) children(box, folder string) (kids []*document) {
 	for _, d := range k.docs {
-		dir := d.path[:max(1, strings.LastIndexByte(d.path, '/'))] // path.Dir of a clean path, for workspaces of thousands
-		if dir == folder && d.box == box && d.id() != box {
+		if d.box == box && d.id() != box && path.Dir(d.path) == folder {
 			kids = append(kids, d)
 		}
 	}

@@ -93,15 +93,11 @@ func addToDailyNote(ctx context.Context, r *tools.Request, in catalogue.BlockAdd
 		targets = append(targets, d)
 	}
 	err = r.Session.Write(ctx, r.Intent(targets...), func(ctx context.Context, tx *guard.Tx) error {
-		var note guard.Doc
-		var ids []string
-		err := tx.All(func() (err error) {
-			note, _, err = tx.DailyNote(ctx, nb, known)
+		note, _, err := tx.DailyNote(ctx, nb, known)
+		if err != nil {
 			return err
-		}, func() (err error) {
-			ids, err = addTo(ctx, tx, note.Block(), text(in.DataType, in.Data), in.Position)
-			return err
-		})
+		}
+		ids, err := addTo(ctx, tx, note.Block(), text(in.DataType, in.Data), in.Position)
 		if err != nil {
 			return err
 		}

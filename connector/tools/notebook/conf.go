@@ -54,29 +54,21 @@ func checkName(n guard.Notebook, c catalogue.NotebookConfUpdate) error {
 }
 
 // apply opens before and closes after everything else.
-func apply(ctx context.Context, tx *guard.Tx, n guard.Notebook, c catalogue.NotebookConfUpdate) error {
-	var parts []func() error
-	paths := guard.NotebookPaths{
+func apply(ctx context.Context, tx *guard.Tx, n guard.Notebook, c catalogue.NotebookConfUpdate) (err error) {
+	err = tx.SetNotebookPaths(ctx, n, guard.NotebookPaths{
 		RefCreate: c.RefCreateSavePath, DocCreate: c.CreateDocNameTemplate,
 		DailyNote: c.DailyNoteSavePath, DailyTemplate: c.DailyNoteTemplatePath,
+	})
+	if err == nil && c.Closed != nil && !*c.Closed {
+		n, err = tx.SetNotebookOpen(ctx, n, true)
 	}
-	if paths != (guard.NotebookPaths{}) {
-		parts = append(parts, func() error { return tx.SetNotebookPaths(ctx, n, paths) })
+	if err == nil && c.Name != nil {
+		err = tx.RenameNotebook(ctx, n, *c.Name)
 	}
-	setOpen := func() (err error) {
-		n, err = tx.SetNotebookOpen(ctx, n, !*c.Closed)
-		return err
+	if err == nil && c.Closed != nil && *c.Closed {
+		_, err = tx.SetNotebookOpen(ctx, n, false)
 	}
-	if c.Closed != nil && !*c.Closed {
-		parts = append(parts, setOpen)
-	}
-	if c.Name != nil {
-		parts = append(parts, func() error { return tx.RenameNotebook(ctx, n, *c.Name) })
-	}
-	if c.Closed != nil && *c.Closed {
-		parts = append(parts, setOpen)
-	}
-	return tx.All(parts...)
+	return err
 }
 
 func showConf(c guard.NotebookConf) catalogue.NotebookConf {

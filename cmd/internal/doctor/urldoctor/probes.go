@@ -24,11 +24,13 @@ type Doctor struct {
 	Network doctor.Network
 }
 
-// Names of probes that others need.
+// Names of probes that others need, here and in what follows on these probes.
 const (
 	address   = "address"
 	challenge = "challenge"
-	signIn    = "sign-in"
+
+	Resource = "resource" // what /mcp says about itself
+	SignIn   = "sign-in"  // what the authorization server says about itself
 )
 
 // Probes lists the probes in the order in which an agent goes.
@@ -37,9 +39,9 @@ func (d *Doctor) Probes() []doctor.Probe {
 		{Name: address, Run: d.address},
 		{Name: "certificate", Needs: []string{address}, Run: d.certificate},
 		{Name: challenge, Needs: []string{address}, Run: d.challenge},
-		{Name: "resource", Needs: []string{challenge}, Run: d.resource},
-		{Name: signIn, Needs: []string{address}, Run: d.signIn},
-		{Name: "browser agents", Needs: []string{signIn}, Run: d.browsers},
+		{Name: Resource, Needs: []string{challenge}, Run: d.resource},
+		{Name: SignIn, Needs: []string{address}, Run: d.signIn},
+		{Name: "browser agents", Needs: []string{SignIn}, Run: d.browsers},
 		{Name: "large request", Needs: []string{challenge}, Run: d.large},
 		{Name: "tunnel", Needs: []string{address}, Run: d.tunnel},
 	}
@@ -143,7 +145,7 @@ func (d *Doctor) resource(ctx context.Context) doctor.Finding {
 	}
 	link := metadataLink.FindStringSubmatch(a.Header.Get("WWW-Authenticate"))
 	if link == nil || !strings.HasPrefix(link[1], d.URL+"/") {
-		return doctor.Bad("the proxy must pass the Host header as it came", "/mcp sends agents to another address than the one they came by: %v", link)
+		return d.elsewhere(link)
 	}
 	if a, err = d.ask(ctx, http.MethodGet, link[1], nil); err != nil {
 		return doctor.Unreachable(err)
@@ -159,6 +161,19 @@ func (d *Doctor) resource(ctx context.Context) doctor.Finding {
 		return doctor.Bad("the proxy must pass the Host header as it came, and public_urls must have this address", "agents that come by %s/mcp are told that this is %s; most of them stop there", d.URL, doc.Resource)
 	}
 	return doctor.Good("%s, signed in to at %s", doc.Resource, strings.Join(doc.Servers, ", "))
+}
+
+// elsewhere says why /mcp names another address than the one agents came by.
+func (d *Doctor) elsewhere(link []string) doctor.Finding {
+	scheme, rest, _ := strings.Cut(d.URL, "://")
+	switch {
+	case link == nil:
+		return doctor.Bad("a proxy must pass WWW-Authenticate of a 401 as it is", "the 401 of /mcp does not say where to sign in")
+	case strings.HasPrefix(link[1], "http://"+rest+"/"), strings.HasPrefix(link[1], "https://"+rest+"/"):
+		return doctor.Misconfigured("public_urls must say "+d.URL+"; where a proxy in front speaks TLS, behind_tls_proxy belongs to it",
+			"agents come by %s, but the broker takes itself for %s: most agents stop there", scheme, strings.SplitN(link[1], "/.well-known", 2)[0])
+	}
+	return doctor.Bad("add "+d.URL+" to public_urls, and make the proxy pass the Host header as it came", "/mcp sends agents that come by %s to another address: %s", d.URL, link[1])
 }
 
 // signIn reads the authorization server's metadata as agents do.
