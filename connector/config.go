@@ -9,19 +9,22 @@ import (
 	"runtime"
 	"strings"
 
+	"siyuan-broker/connector/ledger"
 	"siyuan-broker/connector/pair"
 )
 
 // Config is everything a home owner can set. cmd/internal/settings fills it
 // from a YAML file and the environment.
 type Config struct {
-	Broker    string `key:"broker" env:"CONNECTOR_BROKER" doc:"The broker's URL, such as https://notes.example; empty: the one this connector is paired with."`
-	URL       string `key:"siyuan_url" env:"SIYUAN_API_URL" default:"http://127.0.0.1:6806" doc:"SiYuan's address."`
-	Token     string `key:"siyuan_token" env:"SIYUAN_TOKEN" secret:"true" doc:"SiYuan's API token: Settings, About, API token."`
-	Data      string `key:"data" env:"CONNECTOR_DATA" doc:"Folder for the key, the pinned workspace and the policy; empty: the user's data folder, as root /var/lib/siyuan-connector."`
-	Policy    string `key:"policy" env:"CONNECTOR_POLICY" doc:"The home policy file; empty: policy.yaml in the data folder."`
-	LogLevel  string `key:"log_level" env:"CONNECTOR_LOG_LEVEL" default:"info" doc:"debug, info, warn or error."`
-	LogFormat string `key:"log_format" env:"CONNECTOR_LOG_FORMAT" default:"text" doc:"json or text."`
+	Broker        string `key:"broker" env:"CONNECTOR_BROKER" doc:"The broker's URL, such as https://notes.example; empty: the one this connector is paired with."`
+	URL           string `key:"siyuan_url" env:"SIYUAN_API_URL" default:"http://127.0.0.1:6806" doc:"SiYuan's address."`
+	Token         string `key:"siyuan_token" env:"SIYUAN_TOKEN" secret:"true" doc:"SiYuan's API token: Settings, About, API token."`
+	Data          string `key:"data" env:"CONNECTOR_DATA" doc:"Folder for the key, the pinned workspace and the policy; empty: the user's data folder, as root /var/lib/siyuan-connector."`
+	Policy        string `key:"policy" env:"CONNECTOR_POLICY" doc:"The home policy file; empty: policy.yaml in the data folder."`
+	LedgerEntries int    `key:"ledger_entries" env:"CONNECTOR_LEDGER_ENTRIES" default:"50000" doc:"How many writes of the last 7 days are remembered, so that none is executed twice; when there are more, further writes are refused."`
+	LedgerMB      int    `key:"ledger_mb" env:"CONNECTOR_LEDGER_MB" default:"64" doc:"Largest size of that memory, ledger.db in the data folder, in MiB."`
+	LogLevel      string `key:"log_level" env:"CONNECTOR_LOG_LEVEL" default:"info" doc:"debug, info, warn or error."`
+	LogFormat     string `key:"log_format" env:"CONNECTOR_LOG_FORMAT" default:"text" doc:"json or text."`
 }
 
 // Validate completes defaults and reports every setting that cannot work.
@@ -40,8 +43,13 @@ func (c *Config) Validate() error {
 	if c.Token == "" {
 		bad = append(bad, errors.New("siyuan_token: set SIYUAN_TOKEN (or SIYUAN_TOKEN_FILE) to the API token from SiYuan: Settings, About, API token"))
 	}
+	if c.LedgerEntries < 1 || c.LedgerMB < minLedgerMB {
+		bad = append(bad, fmt.Errorf("ledger_entries, ledger_mb: must be at least 1 and %d", minLedgerMB))
+	}
 	return errors.Join(bad...)
 }
+
+const minLedgerMB = 4
 
 // Complete fills in the defaults that depend on the account, and the broker
 // that the connector was paired with.
@@ -56,6 +64,12 @@ func (c *Config) Complete() {
 		if s, err := pair.FileIn(c.Data).Read(); err == nil { // else Validate says what to do
 			c.Broker = s.Broker
 		}
+	}
+	if c.LedgerEntries == 0 {
+		c.LedgerEntries = ledger.DefaultEntries
+	}
+	if c.LedgerMB == 0 {
+		c.LedgerMB = ledger.DefaultBytes >> 20
 	}
 	c.Broker = strings.TrimRight(c.Broker, "/")
 }

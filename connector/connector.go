@@ -5,13 +5,16 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/home"
+	"siyuan-broker/connector/ledger"
 	"siyuan-broker/connector/pair"
 	"siyuan-broker/connector/policy"
 	"siyuan-broker/connector/siyuan"
@@ -35,6 +38,8 @@ type Connector struct {
 	policy *policy.Policy
 	home   *home.Home
 	tunnel *tunnel.Client
+	ledger *ledger.Ledger
+	work   *tools.Executor
 }
 
 // New wires a connector. It contacts nobody yet; its errors are the owner's to
@@ -44,7 +49,9 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 		return nil, fmt.Errorf("make the connector's data folder: %w", err)
 	}
 	c := &Connector{cfg: cfg, log: log}
-	var err error
+	// A home that was never pinned never worked, so nothing can have been forgotten.
+	_, err := os.Stat(string(PinFile(cfg.Data)))
+	fresh := errors.Is(err, fs.ErrNotExist)
 	if c.key, err = LoadKey(cfg.Data); err != nil {
 		return nil, err
 	}
@@ -61,18 +68,24 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 	}
 	c.home.Watch(c.kernel)
 	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Logger: log})
-	executor, err := tools.New(tools.Config{Guard: c.guard, Policy: c.policy, Catalogue: catalogue.New(), Logger: log}, handlers.All()...)
+	c.ledger, err = ledger.Open(ledger.Config{
+		Path: filepath.Join(cfg.Data, "ledger.db"), Entries: cfg.LedgerEntries, Bytes: int64(cfg.LedgerMB) << 20, Fresh: fresh,
+	})
 	if err != nil {
 		return nil, err
 	}
+	c.work, err = tools.New(tools.Config{Guard: c.guard, Policy: c.policy, Catalogue: catalogue.New(), Ledger: c.ledger, Logger: log}, handlers.All()...)
+	if err != nil {
+		return nil, errors.Join(err, c.ledger.Close())
+	}
 	c.tunnel, err = tunnel.New(tunnel.Config{
 		BrokerURL: cfg.Broker, ConnectorID: Fingerprint(c.key.Public().(ed25519.PublicKey)), Key: c.key,
-		Handler:  whenReady{c.home, executor},
+		Handler:  whenReady{c.home, c.work},
 		Status:   tunnel.Status{Current: c.home.Status, Changed: c.home.Changed()},
 		Software: "siyuan-connector " + version, Logger: log,
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, c.ledger.Close())
 	}
 	return c, nil
 }
@@ -93,6 +106,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	work.Go(func() { c.home.Run(ctx) })
 	work.Go(func() { c.keepReporting(ctx) })
+	work.Go(func() { c.recover(ctx) })
 	err := c.tunnel.Run(ctx)
 	if errors.Is(err, ErrRevoked) {
 		c.noteRevoked()
@@ -100,6 +114,9 @@ func (c *Connector) Run(ctx context.Context) error {
 	cancel()
 	work.Wait()
 	c.kernel.Close()
+	if err := c.ledger.Close(); err != nil {
+		c.log.Warn("the ledger of writes did not close", "error", err)
+	}
 	if err := c.guard.Close(); err != nil {
 		c.log.Warn("the judge of SQL did not close", "error", err)
 	}
@@ -120,6 +137,30 @@ func (c *Connector) noteRevoked() {
 	s.Revoked = true
 	if err := f.Write(s); err != nil {
 		c.log.Warn("the end of the pairing was not noted", "error", err)
+	}
+}
+
+// recoverEvery is the wait between attempts to ask SiYuan about writes that were
+// under way when the connector ended.
+const recoverEvery = 2 * time.Second
+
+// recover decides the writes of an earlier run as soon as SiYuan can be asked.
+func (c *Connector) recover(ctx context.Context) {
+	tick := time.NewTicker(recoverEvery)
+	defer tick.Stop()
+	for {
+		if c.home.Ready() == nil {
+			err := c.work.Recover(ctx)
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			c.log.Warn("writes of an earlier run are not decided yet", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
 }
 

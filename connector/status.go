@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"time"
 
+	"siyuan-broker/connector/ledger"
 	"siyuan-broker/contract"
 )
 
@@ -34,6 +35,7 @@ type Report struct {
 	SiYuan  contract.HomeState     `json:"siyuan"`
 	Version string                 `json:"siyuan_version,omitempty"`
 	Policy  *contract.PolicyEffect `json:"policy"`
+	Ledger  *ledger.Stats          `json:"ledger,omitempty"` // of writes
 }
 
 // ErrNotRunning means that no connector reports from the data folder.
@@ -68,6 +70,11 @@ func (c *Connector) report() Report {
 	}
 	if c.Connected() {
 		r.Problem = ""
+	}
+	if st, err := c.ledger.Stats(); err == nil {
+		r.Ledger = &st
+	} else if r.Problem == "" {
+		r.Problem = "the ledger of writes: " + err.Error()
 	}
 	return r
 }

@@ -19,6 +19,7 @@ type Call struct {
 	RequestID string          // correlates logs; for writes also the at-most-once key
 	Trace     string          // W3C traceparent, or ""
 	Grant     *Grant          // never nil
+	Safety    Safety          // of a write
 	Args      json.RawMessage // an object without the action field, normalised and validated
 }
 

@@ -93,6 +93,12 @@ const (
 	WriteNotPersisted    Code = "write_not_persisted"
 	WouldLoseAttrs       Code = "would_lose_attrs"
 	LedgerFull           Code = "ledger_full"
+	PartlyDone           Code = "partly_done"
+	RequestExpired       Code = "request_id_expired"
+	PreconditionRequired Code = "precondition_required"
+	LeaseInvalid         Code = "preflight_lease_invalid"
+	AmbiguousHash        Code = "ambiguous_hash_prefix"
+	StrictModeDisabled   Code = "strict_mode_disabled"
 	Unsupported          Code = "unsupported"
 	UnsupportedByKernel  Code = "unsupported_by_kernel"
 	RateLimited          Code = "rate_limited"
@@ -107,6 +113,10 @@ var vocabulary = []Entry{
 	{InvalidTarget, TypeValidation, RetryNo, "The block cannot take what the action wants to do to it.", "Choose a target of the kind the message names."},
 	{InvalidValue, TypeValidation, RetryNo, "A value has the wrong form for its place.", "Send the form the message names."},
 	{StatementRefused, TypeValidation, RetryNo, "The SQL statement is not one that may run here.", "Use the form named in the hint."},
+	{RequestExpired, TypeValidation, RetryNo, "The request id is older than what the connector remembers; nothing was executed.", "Read the note to see whether the write happened; if not, send it with a new request id."},
+	{PreconditionRequired, TypeValidation, RetryNo, "This tenant wants the write validated first.", "Send the call with validateOnly=true, then again with the hash from the answer."},
+	{LeaseInvalid, TypeValidation, RetryNo, "The hash is not one that validateOnly gave out for this call, or it is too old or used up.", "Send the call with validateOnly=true again."},
+	{AmbiguousHash, TypeValidation, RetryNo, "The short hash fits more than one validation.", "Send at least detail.minimum_required_length digits of it."},
 	{APIError, TypeAPI, RetryNo, "SiYuan refused the operation.", "Check the ids and the state of the note; the owner finds SiYuan's own words in the connector's log."},
 	{NotebookLocked, TypeAPI, RetryNo, "The notebook is encrypted and locked.", "Ask the owner to unlock it in SiYuan."},
 	{NotebookClosed, TypeAPI, RetryNo, "The notebook is closed.", "Open it with notebook.set_open_state, or ask the owner to."},
@@ -115,6 +125,7 @@ var vocabulary = []Entry{
 	{PermissionDenied, TypePermission, RetryNo, "The notebook may be read, but the action needs a higher level.", "A tenant owner or admin can raise the level; detail says which is needed."},
 	{HiddenReference, TypePermission, RetryNo, "The text links to something the caller may not read.", "Leave that reference out."},
 	{ActionDisabled, TypeDisabled, RetryNo, "The action is switched off.", "A tenant owner or admin can switch it on in the console."},
+	{StrictModeDisabled, TypeDisabled, RetryNo, "Validating a write before doing it is switched off for this tenant.", "Send the call without validateOnly and without a hash."},
 	{Internal, TypeInternal, RetryNo, "Something failed that should not.", "Report the request_id to whoever runs this service."},
 	{NotFound, TypeNotFound, RetryNo, "Nothing of that id or path exists for the caller.", "Look it up again: it may have been moved or deleted."},
 	{Ambiguous, TypeAmbiguous, RetryNo, "More than one thing fits.", "Use one of the ids in detail."},
@@ -133,6 +144,7 @@ var vocabulary = []Entry{
 	{Timeout, TypeTimeout, RetryAfter, "The call took longer than it may; nothing was changed.", "Ask for less at once, or try again later."},
 	{OutcomeUnknown, TypeUnknown, RetrySame, "The connection broke while a write was under way; it may or may not have happened.", "Send the same call with the same request id to learn the outcome, or read the block named in detail."},
 	{WriteFailed, TypeWrite, RetryNo, "The write did not happen.", "Read the note and try again."},
+	{PartlyDone, TypeWrite, RetryNo, "The call was interrupted between two writes; part of it happened, and nothing more of it will.", "detail.done says what happened; read it and send what is missing with a new request id."},
 	{WriteNotPersisted, TypeWrite, RetryNo, "SiYuan reported success, but the note does not show the change.", "Read the note before trying again."},
 	{WouldLoseAttrs, TypeWrite, RetryNo, "SiYuan would drop attributes or references of the block with this edit, so nothing was written.", "Edit only the text around what detail names, or send DOM."},
 	{LedgerFull, TypeWrite, RetryAfter, "The connector's list of recent writes is full; nothing was executed.", "Wait, or ask the owner to raise its size."},

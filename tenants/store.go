@@ -108,6 +108,7 @@ type Tx interface {
 	AgentTx
 	OAuthTx
 	RuleTx
+	ApprovalTx
 	MemoryTx
 	RecordTx
 }

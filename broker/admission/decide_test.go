@@ -154,7 +154,7 @@ func TestListedIsCallable(t *testing.T) {
 	listed, hidden := 0, 0
 	for range 2000 {
 		s := Compile(random(r), catalogue)
-		list := disclosure.List(catalogue, s.Enabled)
+		list := disclosure.List(catalogue, s.Enabled, s.Strict())
 		for _, tool := range catalogue.Tools() {
 			shown := slices.ContainsFunc(list, func(d disclosure.Descriptor) bool { return d.Name == tool.Name })
 			any := false

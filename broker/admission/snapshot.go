@@ -184,10 +184,16 @@ func (s *Snapshot) Expires() time.Time { return s.expires }
 // descriptions ask.
 func (s *Snapshot) Enabled(a *tools.Action) bool { return Decide(s, a.Tool, a.Name).Allowed() }
 
+// Strict reports whether writes can be validated before they are done.
+func (s *Snapshot) Strict() bool { return s.Settings.StrictWrites != tenants.StrictOff }
+
 // Profile is a digest of the admitted actions. Principals of equal profile see
 // equal tools; it says nothing about levels.
 func (s *Snapshot) Profile() [sha256.Size]byte {
 	h := sha256.New()
+	if s.Strict() {
+		h.Write([]byte("strict\n"))
+	}
 	for _, t := range s.catalogue.Tools() {
 		for _, a := range t.Actions {
 			if s.Enabled(a) {

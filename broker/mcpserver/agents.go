@@ -125,7 +125,7 @@ func (s *Server) toolsOf(snap *admission.Snapshot) []*mcp.Tool {
 		return list
 	}
 	var list []*mcp.Tool
-	for _, d := range disclosure.List(s.cfg.Catalogue, snap.Enabled) {
+	for _, d := range disclosure.List(s.cfg.Catalogue, snap.Enabled, snap.Strict()) {
 		list = append(list, &mcp.Tool{
 			Name: d.Name, Title: d.Title, Description: d.Description, InputSchema: d.InputSchema,
 			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: d.ReadOnly, DestructiveHint: &d.Destructive},

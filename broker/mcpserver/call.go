@@ -150,7 +150,11 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 	if err := s.count(ctx, snap, tool.Name); err != nil {
 		return nil, err
 	}
-	args, err := action.Validate(e.rest)
+	safety, rest, err := safetyOf(action, snap.Settings.StrictWrites, e.rest)
+	if err != nil {
+		return nil, err
+	}
+	args, err := action.Validate(rest)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +165,8 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 	p := snap.Principal
 	result := s.cfg.Relay.Call(ctx, p.Tenant.String(), p.Instance.String(), contract.Call{
 		Server: contract.DefaultServer, Method: contract.MethodCall, Tool: tool.Name, Action: action.Name,
-		RequestID: c.requestID, Grant: snap.Grant(c.admitted), Args: args,
-	}, !action.Kind.Mutates(), progress)
+		RequestID: c.requestID, Grant: snap.Grant(c.admitted), Safety: safety, Args: args,
+	}, !action.Kind.Mutates() || safety.ValidateOnly, progress)
 	c.relayed, c.stats = s.cfg.Now().Sub(c.admitted), result.Stats
 	switch {
 	case result.Err != nil:

@@ -10,8 +10,8 @@ import (
 	"siyuan-broker/contract/disclosure"
 )
 
-// TestHelpIsReadInBothErasWithoutTheHome: the test's home answers no call.
-func TestHelpIsReadInBothErasWithoutTheHome(t *testing.T) {
+// TestA18HelpHasOnlyWhatTheAgentMayUse, in both eras and without the home: the test's home answers no call.
+func TestA18HelpHasOnlyWhatTheAgentMayUse(t *testing.T) {
 	t.Parallel()
 	for _, era := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(era, func(t *testing.T) {

@@ -284,6 +284,28 @@ func TestNoTokenOutlivesItsAgent(t *testing.T) {
 	wantRefusal(t, "after the end", status, body, http.StatusBadRequest, "invalid_grant")
 }
 
+func TestTokensAndCodesDieWithTheMembership(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	client := r.app()
+	member := r.member("member@example.org", tenants.Member)
+	codes := make([]string, 2)
+	for i := range codes {
+		b, q := r.browser(member), r.request(client, appURI)
+		codes[i] = b.submit(r.authorizeURL(q), b.get(r.authorizeURL(q)), url.Values{"answer": {"allow"}}).location(t).Query().Get("code")
+	}
+	status, body := r.redeem(client, appURI, codes[0], nil)
+	got := tokensOf(t, status, body)
+	r.in(r.tenant, func(tx tenants.Tx) error { return tx.RemoveMember(t.Context(), member) })
+	status, body = r.refresh(client, got.refresh)
+	wantRefusal(t, "refresh of a former member", status, body, http.StatusBadRequest, "invalid_grant")
+	status, body = r.redeem(client, appURI, codes[1], nil)
+	wantRefusal(t, "code of a former member", status, body, http.StatusBadRequest, "invalid_grant")
+	if n := len(r.agents(r.tenant)); n != 1 {
+		t.Errorf("%d agents, want the revoked one", n)
+	}
+}
+
 func TestAClientMayNameItselfInABasicHeaderWithoutASecret(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -6,6 +6,10 @@ import (
 	"strings"
 )
 
+// maxLocal bounds a path with its query. An authorization request is one: its
+// client_id and redirect_uri may be URLs of two thousand characters each.
+const maxLocal = 8 << 10
+
 // Local is a path on this host. Redirects take nothing else, so no page can be
 // made to send people to another site. The zero value is the home page.
 type Local struct{ path string }
@@ -24,7 +28,7 @@ func Path(s string) Local {
 // refuses whatever a browser could take for another site: //host, /\host,
 // schemes, control characters, and the same hidden behind percent signs or dots.
 func ParseLocal(s string) (Local, bool) {
-	if len(s) > 2048 || !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") {
+	if len(s) > maxLocal || !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") {
 		return Local{}, false
 	}
 	for _, c := range s {

@@ -84,7 +84,7 @@ func newPayload() *cobra.Command {
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			enabled := func(a *tools.Action) bool { return all || !a.Off && !a.Dangerous }
-			p := disclosure.Measure(tools.New(), enabled, disclosure.Preface{})
+			p := disclosure.Measure(tools.New(), enabled, true, disclosure.Preface{})
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(p)
 			}

@@ -43,6 +43,9 @@ var program = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv("TEST_KERNEL_DIR"); dir != "" {
+		serveKernel(dir, os.Getenv("TEST_KERNEL_LISTEN"))
+	}
 	code := m.Run()
 	if bin, err := program(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(bin))

@@ -55,3 +55,9 @@ func Public(err error) *contract.Error {
 	}
 	return contract.Internalf(err, "guard")
 }
+
+// Unreachable reports whether an error means that the kernel could not be asked.
+func Unreachable(err error) bool {
+	e, ok := errors.AsType[*siyuan.Error](err)
+	return ok && e.Kind != siyuan.Rejected && e.Kind != siyuan.Missing
+}

@@ -21,7 +21,6 @@ type Options struct {
 	// a timer that ends with the context.
 	Sleep  func(ctx context.Context, d time.Duration) error
 	Locks  *Locks       // default a table of its own; share it between guards of one kernel
-	Ledger Ledger       // default none is kept
 	Logger *slog.Logger // receives no note text; default nothing is logged
 }
 
@@ -46,9 +45,6 @@ func New(r *siyuan.Reader, w *siyuan.Writer, opt Options) *Guard {
 	}
 	if opt.Locks == nil {
 		opt.Locks = NewLocks()
-	}
-	if opt.Ledger == nil {
-		opt.Ledger = noLedger{}
 	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)

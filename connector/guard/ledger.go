@@ -7,6 +7,8 @@ type Intent struct {
 	RequestID string   // the at-most-once key
 	Action    string   // "tool.action"
 	Targets   []Target // what is locked; a Tx writes nothing else
+	Entry     Entry    // where its steps are remembered; nil where nobody asks again
+	Watch     Watch    // sees the targets before and after; nil: nobody looks
 }
 
 // Target is a notebook, document or block that a write touches. A notebook is
@@ -17,38 +19,42 @@ func (n Notebook) target() (Notebook, Block) { return n, Block{} }
 func (d Doc) target() (Notebook, Block)      { return d.nb, Block{doc: d, id: d.id} }
 func (b Block) target() (Notebook, Block)    { return b.doc.nb, b }
 
-// Step is one kernel write of an intent, with what proves later that it
-// happened: the ids chosen for new things, or digests of the text before and
-// after.
+// Step is one kernel write of an intent, with what proves later whether it
+// happened. It holds ids and digests, never note text.
 type Step struct {
-	Op     string // such as "block.append"
-	ID     string // block, document or notebook written to
-	New    string // id chosen for what is created, or ""
-	Before string // SHA-256 of the state before, or ""
-	After  string // SHA-256 of the state intended, or ""
+	Op        string   `json:"op"`            // such as "block.append"
+	ID        string   `json:"id,omitempty"`  // block, document or notebook written to
+	New       []string `json:"new,omitempty"` // ids chosen for what is created
+	Marks     []Mark   `json:"marks,omitempty"`
+	More      bool     `json:"more,omitempty"`      // another step of the same call follows, or may
+	Notebooks []string `json:"notebooks,omitempty"` // that the call touches; set by the Tx
+
+	// Repeatable is why the step may be done again whether it happened or not. A
+	// step has either marks or this reason.
+	Repeatable string `json:"repeatable,omitempty"`
 }
 
-// Ledger remembers writes, so that a repeated request is not executed twice and
-// a crash can be decided. Its methods return when the entry is durable; an
-// error stops the write before the kernel sees it.
-type Ledger interface {
-	Begin(ctx context.Context, in Intent) (Entry, error)
+// Mark is one thing to look at: how it was before a step, and how it is after.
+// An empty side is not known and proves nothing.
+type Mark struct {
+	Look   Look   `json:"look"`
+	ID     string `json:"id,omitempty"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
 }
 
-// Entry is the ledger's record of one intent. It never holds note text.
+// Entry is where the steps of one request are remembered, so that a repeated
+// request is not executed twice and a crash can be decided.
 type Entry interface {
-	// Step is called before each kernel write.
+	// Step is called before each kernel write and returns when the step is durable.
+	// An error stops the write before the kernel sees it.
 	Step(ctx context.Context, s Step) error
-	// End is called once, with the error the intent ended with.
-	End(ctx context.Context, err error) error
+	// Drop takes the last step back: the kernel refused it, or was never asked.
+	Drop(ctx context.Context) error
 }
 
-// noLedger is for guards that need no memory: writes run, and nothing more.
-type noLedger struct{}
-
-func (noLedger) Begin(context.Context, Intent) (Entry, error) { return noEntry{}, nil }
-
+// noEntry remembers nothing.
 type noEntry struct{}
 
 func (noEntry) Step(context.Context, Step) error { return nil }
-func (noEntry) End(context.Context, error) error { return nil }
+func (noEntry) Drop(context.Context) error       { return nil }

@@ -67,7 +67,16 @@ func (tx *Tx) SetNotebookPaths(ctx context.Context, n Notebook, p NotebookPaths)
 	if len(changes) == 0 {
 		return nil
 	}
-	err = tx.step(ctx, Step{Op: "notebook.conf", ID: n.ID()}, func(w *siyuan.Writer) error {
+	then := before
+	for to, from := range map[*string]*string{
+		&then.RefCreateSavePath: p.RefCreate, &then.DocCreateSavePath: p.DocCreate,
+		&then.DailyNoteSavePath: p.DailyNote, &then.DailyNoteTemplatePath: p.DailyTemplate,
+	} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	err = tx.step(ctx, Step{Op: "notebook.conf", ID: n.ID(), Marks: []Mark{{LookConf, n.ID(), confMark(before), confMark(then)}}}, func(w *siyuan.Writer) error {
 		_, err := w.SetNotebookConf(ctx, n.info.ID, changes)
 		return err
 	})

@@ -3,7 +3,9 @@ package guard
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
+	"strings"
 
 	"siyuan-broker/connector/siyuan"
 	"siyuan-broker/contract"
@@ -44,6 +46,49 @@ func (tx *Tx) accept(ctx context.Context, t Text) (Text, error) {
 	return t, err
 }
 
+// known gives an accepted text an id that is known before the kernel is asked:
+// Markdown that of its last block, or of its first item where it goes into a
+// list; DOM has some. It returns none for a text that cannot carry one, which
+// is one that is blank or ends inside a fence.
+func (tx *Tx) known(t Text, intoList bool) (Text, []string, error) {
+	if t.DOM {
+		return t, plainIDs(domBlocks(t.Data)), nil
+	}
+	if strings.TrimSpace(t.Data) == "" || fenced(t.Data) {
+		return t, nil, nil
+	}
+	id, err := tx.newID()
+	if err != nil {
+		return t, nil, err
+	}
+	if intoList {
+		t.Data = withItemID(t.Data, id)
+	} else {
+		t.Data = withLastID(t.Data, id)
+	}
+	return t, []string{string(id)}, nil
+}
+
+// withLastID puts an id into the attribute list behind a text.
+func withLastID(text string, id siyuan.ID) string {
+	text, own := cutOwnIAL(text)
+	own["id"] = string(id)
+	return strings.TrimRight(text, "\n") + "\n" + formatIAL(own)
+}
+
+var itemStart = regexp.MustCompile(`^(\s*(?:[-*+]|\d{1,9}[.)])[ \t]+)(\{:[^}\n]*\})?`)
+
+// withItemID puts an id into the attribute list of the first item of a text.
+func withItemID(text string, id siyuan.ID) string {
+	m := itemStart.FindStringSubmatch(text)
+	if m == nil {
+		return text
+	}
+	own := parseIAL(m[2])
+	own["id"] = string(id)
+	return m[1] + formatIAL(own) + text[len(m[0]):]
+}
+
 // Append adds text as the last children of a container and returns the ids of
 // its new children, in order, the first of them leading. It is read back.
 func (tx *Tx) Append(ctx context.Context, parent Block, t Text) ([]string, error) {
@@ -65,8 +110,13 @@ func (tx *Tx) Append(ctx context.Context, parent Block, t Text) ([]string, error
 		}
 	}
 	tail := last.ID
+	t, ids, err := tx.known(t, last.Type == "i")
+	if err != nil {
+		return nil, err
+	}
+	st := addStep("block.append", ids, Mark{Look: LookTail, ID: parent.ID(), Before: tailMark(tail)})
 	var sent []siyuan.Tx
-	err = tx.step(ctx, Step{Op: "block.append", ID: parent.ID(), Before: string(tail), After: digest(t.Data)}, func(w *siyuan.Writer) error {
+	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
 		sent, err = w.AppendBlock(ctx, parent.id, t.dataType(), t.Data)
 		return err
 	})
@@ -76,14 +126,26 @@ func (tx *Tx) Append(ctx context.Context, parent Block, t Text) ([]string, error
 	case err != nil && !answered(err):
 		return nil, err
 	}
-	ids, readErr := tx.since(ctx, parent.id, tail)
+	fresh, readErr := tx.since(ctx, parent.id, tail)
 	if readErr != nil {
 		return nil, readErr
 	}
-	if len(ids) == 0 {
+	if len(fresh) == 0 {
 		return nil, notPersisted("SiYuan reported the append to %s as done, but nothing new is there.", parent.ID())
 	}
-	return plainIDs(ids), tx.compare(ctx, parent.id, ids, sent)
+	return plainIDs(fresh), tx.compare(ctx, parent.id, fresh, sent)
+}
+
+// addStep is the step of an insertion: done when the blocks of the given ids are
+// there, not done while they are not and the containers, which the other marks
+// tell about, have the children they have now.
+func addStep(op string, ids []string, containers ...Mark) Step {
+	st := Step{Op: op, ID: containers[0].ID, New: ids}
+	for _, id := range ids {
+		st.Marks = append(st.Marks, thereMark(siyuan.ID(id), false, true))
+	}
+	st.Marks = append(st.Marks, containers...)
+	return st
 }
 
 // answered: the kernel did answer, in a form that tells nothing. What happened

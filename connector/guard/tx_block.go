@@ -19,7 +19,7 @@ func (tx *Tx) Delete(ctx context.Context, b Block) error {
 		return contract.Fail(contract.InvalidTarget, "Block %s is a whole document.", b.ID()).
 			WithHint("Remove it with document.remove.")
 	}
-	err := tx.step(ctx, Step{Op: "block.delete", ID: b.ID()}, func(w *siyuan.Writer) error {
+	err := tx.step(ctx, Step{Op: "block.delete", ID: b.ID(), Marks: []Mark{thereMark(b.id, true, false)}}, func(w *siyuan.Writer) error {
 		return w.DeleteBlock(ctx, b.id)
 	})
 	if err != nil && !answered(err) {
@@ -48,7 +48,8 @@ func (tx *Tx) Move(ctx context.Context, blocks []Block, to Anchor) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	if err := tx.checkMoved(ctx, blocks, to, places[0]); err != nil {
+	from, err := tx.checkMoved(ctx, blocks, to, places[0])
+	if err != nil {
 		return nil, err
 	}
 	at := siyuan.Anchor{Previous: to.Block.id}
@@ -57,7 +58,10 @@ func (tx *Tx) Move(ctx context.Context, blocks []Block, to Anchor) ([]string, er
 	}
 	for i := len(blocks) - 1; i >= 0; i-- { // each goes right to the place, so the last is first
 		b := blocks[i]
-		err := tx.step(ctx, Step{Op: "block.move", ID: b.ID(), After: string(at.Previous + at.Parent)}, func(w *siyuan.Writer) error {
+		st := Step{Op: "block.move", ID: b.ID(), More: i > 0, Marks: []Mark{{
+			Look: LookPlace, ID: b.ID(), Before: placeMark(from[b.id].ParentID, from[b.id].PreviousID), After: placeMark(places[0].id, at.Previous),
+		}}}
+		err := tx.step(ctx, st, func(w *siyuan.Writer) error {
 			return w.MoveBlock(ctx, b.id, at)
 		})
 		if err != nil && !answered(err) {
@@ -72,35 +76,35 @@ func (tx *Tx) Move(ctx context.Context, blocks []Block, to Anchor) ([]string, er
 }
 
 // checkMoved refuses moves that the kernel would pass over in silence, and those
-// that would take a list apart.
-func (tx *Tx) checkMoved(ctx context.Context, blocks []Block, to Anchor, c *container) error {
+// that would take a list apart. It returns where the blocks stand.
+func (tx *Tx) checkMoved(ctx context.Context, blocks []Block, to Anchor, c *container) (map[siyuan.ID]siyuan.TreeInfo, error) {
 	var ids []siyuan.ID
 	for _, b := range blocks {
 		if slices.Contains(ids, b.id) {
-			return contract.Fail(contract.InvalidTarget, "Block %s is named twice.", b.ID())
+			return nil, contract.Fail(contract.InvalidTarget, "Block %s is named twice.", b.ID())
 		}
 		ids = append(ids, b.id)
 	}
 	infos, err := tx.s.g.r.BlockTreeInfos(ctx, ids)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	above := []siyuan.ID{to.Block.id}
 	if slices.ContainsFunc(ids, func(id siyuan.ID) bool { return slices.Contains(holders, infos[id].Type) }) {
 		if above, err = tx.above(ctx, to.Block); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	kinds := map[siyuan.ID]string{c.id: c.itemKind()} // list → kind of its items
 	for _, id := range ids {
 		if slices.Contains(above, id) {
-			return contract.Fail(contract.InvalidTarget, "Block %s cannot be moved beside or into itself.", string(id))
+			return nil, contract.Fail(contract.InvalidTarget, "Block %s cannot be moved beside or into itself.", string(id))
 		}
 		if err := tx.checkMovedItem(ctx, infos[id], c, kinds); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return infos, nil
 }
 
 // above lists a block and the blocks that hold it, up to its document. The

@@ -32,7 +32,8 @@ func (tx *Tx) DuplicateDoc(ctx context.Context, d Doc) (Doc, error) {
 		return Doc{}, err
 	}
 	var made siyuan.DocCopy
-	err = tx.step(ctx, Step{Op: "document.duplicate", ID: d.ID(), Before: digest(text)}, func(w *siyuan.Writer) (err error) {
+	mark := Mark{LookBelow, pathMark(d.nb.info.ID, beside.Storage()), belowMark(len(before)), belowMark(len(before) + 1)}
+	err = tx.step(ctx, Step{Op: "document.duplicate", ID: d.ID(), Marks: []Mark{mark}}, func(w *siyuan.Writer) (err error) {
 		made, err = w.DuplicateDoc(ctx, d.id)
 		return err
 	})
@@ -91,7 +92,10 @@ func (tx *Tx) HeadingToDoc(ctx context.Context, h Block, to Place, behind *Doc) 
 	if err != nil {
 		return Doc{}, err
 	}
-	err = tx.step(ctx, Step{Op: "document.from_heading", ID: h.ID(), After: to.Storage()}, func(w *siyuan.Writer) error {
+	st := Step{Op: "document.from_heading", ID: h.ID(), More: behind != nil || len(ownAttrs(attrs)) > 0, Marks: []Mark{{
+		LookPath, h.ID(), pathMark(h.doc.nb.info.ID, h.doc.path), pathMark(to.Notebook.info.ID, to.folder()+"/"+h.ID()+".sy"),
+	}}}
+	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
 		return w.HeadingToDoc(ctx, h.id, to.Notebook.info.ID, to.Storage())
 	})
 	if err != nil && !answered(err) {
@@ -216,7 +220,10 @@ func (tx *Tx) DocToHeading(ctx context.Context, src Doc, target Block, before bo
 	if err != nil {
 		return err
 	}
-	err = tx.step(ctx, Step{Op: "document.to_heading", ID: src.ID(), After: string(anchor)}, func(w *siyuan.Writer) error {
+	st := Step{Op: "document.to_heading", ID: src.ID(), More: len(ownAttrs(attrs)) > 0, Marks: []Mark{{
+		LookPath, src.ID(), pathMark(src.nb.info.ID, docs[0].path), pathMark(target.doc.nb.info.ID, target.doc.path),
+	}}}
+	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
 		return w.DocToHeading(ctx, src.id, anchor, !before)
 	})
 	if err != nil && !answered(err) {

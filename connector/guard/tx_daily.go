@@ -61,7 +61,8 @@ func (tx *Tx) DailyNote(ctx context.Context, n Notebook, known []Doc) (note Doc,
 		}
 	}
 	var id siyuan.ID
-	err = tx.step(ctx, Step{Op: "document.daily", ID: n.ID()}, func(w *siyuan.Writer) (err error) {
+	st := Step{Op: "document.daily", ID: n.ID(), Repeatable: "SiYuan makes one daily note a day and finds it when asked again"}
+	err = tx.step(ctx, st, func(w *siyuan.Writer) (err error) {
 		id, err = w.CreateDailyNote(ctx, n.info.ID)
 		return err
 	})

@@ -189,11 +189,11 @@ func (tx *Tx) CreateDoc(ctx context.Context, d NewDoc) (CreatedDoc, error) {
 		title = free
 	}
 	for _, t := range missing {
-		if at, err = tx.createAt(ctx, d.Notebook, at, t, ""); err != nil {
+		if at, err = tx.createAt(ctx, d.Notebook, at, t, "", true); err != nil {
 			return CreatedDoc{}, err
 		}
 	}
-	made, err := tx.createAt(ctx, d.Notebook, at, title, text.Data)
+	made, err := tx.createAt(ctx, d.Notebook, at, title, text.Data, d.Icon != "")
 	if err != nil {
 		return CreatedDoc{}, err
 	}
@@ -278,14 +278,15 @@ func (tx *Tx) taken(ctx context.Context, d NewDoc, at spot) (*CreatedDoc, string
 }
 
 // createAt makes one document below a spot, by storage path, so that nothing in
-// the title can be taken for a level. It is read back.
-func (tx *Tx) createAt(ctx context.Context, n Notebook, at spot, title, markdown string) (spot, error) {
+// the title can be taken for a level. It is read back. more says that it is not
+// the last thing to do.
+func (tx *Tx) createAt(ctx context.Context, n Notebook, at spot, title, markdown string, more bool) (spot, error) {
 	id, err := tx.newID()
 	if err != nil {
 		return spot{}, err
 	}
 	made := spot{id: id, folder: at.folder + "/" + string(id), hpath: at.hpath + "/" + title}
-	st := Step{Op: "document.create", ID: n.ID(), New: string(id), After: digest(markdown)}
+	st := Step{Op: "document.create", ID: n.ID(), New: []string{string(id)}, More: more, Marks: []Mark{thereMark(id, false, true)}}
 	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
 		_, err := w.CreateDocAt(ctx, n.info.ID, made.folder+".sy", title, markdown, nil)
 		return err

@@ -117,6 +117,7 @@ func (tx *Tx) Insert(ctx context.Context, all []Insertion) ([]string, error) {
 		return nil, err
 	}
 	blocks := make([]siyuan.NewBlock, len(all))
+	var chosen []string
 	for i, in := range all {
 		many := len(all) == 1 && in.At.Side == Into
 		if err := checkItems(in.Text, places[i], many); err != nil {
@@ -126,10 +127,15 @@ func (tx *Tx) Insert(ctx context.Context, all []Insertion) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		t, ids, err := tx.known(t, places[i].list)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, ids...)
 		blocks[i] = newBlock(t, in.At, places[i], many)
 	}
 	order := sendingOrder(anchors, places)
-	sent, err := tx.sendInserts(ctx, places[0], blocks, order)
+	sent, err := tx.sendInserts(ctx, insertStep(places, chosen), blocks, order)
 	switch {
 	case errors.Is(err, siyuan.Rejected):
 		return nil, tx.lostAnchor(ctx, anchors, err)
@@ -179,17 +185,21 @@ func sendingOrder(anchors []Anchor, places []*container) []int {
 	return order
 }
 
-func (tx *Tx) sendInserts(ctx context.Context, c *container, blocks []siyuan.NewBlock, order []int) (sent []siyuan.Tx, err error) {
-	data := make([]string, len(order))
+func insertStep(places []*container, chosen []string) Step {
+	var before []Mark
+	for _, c := range places {
+		if m := (Mark{Look: LookChildren, ID: string(c.id), Before: childrenMark(c.before)}); !slices.Contains(before, m) {
+			before = append(before, m)
+		}
+	}
+	return addStep("block.insert", chosen, before...)
+}
+
+func (tx *Tx) sendInserts(ctx context.Context, st Step, blocks []siyuan.NewBlock, order []int) (sent []siyuan.Tx, err error) {
 	batch := make([]siyuan.NewBlock, len(order))
 	for k, i := range order {
-		data[k], batch[k] = blocks[i].Data, blocks[i]
+		batch[k] = blocks[i]
 	}
-	var before strings.Builder
-	for _, b := range c.before {
-		before.WriteString(string(b.ID) + " ")
-	}
-	st := Step{Op: "block.insert", ID: string(c.id), Before: digest(before.String()), After: digest(strings.Join(data, "\n\n"))}
 	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
 		switch b := batch[0]; {
 		case len(batch) > 1:

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -31,7 +32,13 @@ func (tx *Tx) SetFold(ctx context.Context, b Block, folded bool) error {
 	if err != nil || (before["fold"] == "1") == folded {
 		return err
 	}
-	err = tx.step(ctx, Step{Op: "block.fold", ID: b.ID()}, func(w *siyuan.Writer) error {
+	then := maps.Clone(before)
+	then["fold"] = ""
+	if folded {
+		then["fold"] = "1"
+	}
+	mark := Mark{LookAttrs, b.ID(), attrsMark(before), attrsMark(then)}
+	err = tx.step(ctx, Step{Op: "block.fold", ID: b.ID(), Marks: []Mark{mark}}, func(w *siyuan.Writer) error {
 		if folded {
 			return w.FoldBlock(ctx, b.id)
 		}

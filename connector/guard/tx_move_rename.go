@@ -33,7 +33,10 @@ func (tx *Tx) MoveAndRename(ctx context.Context, d Doc, to Place, title string) 
 	}
 	moved := before.id() != to.id()
 	if moved {
-		if _, err := tx.MoveDocs(ctx, []Doc{d}, to); err != nil {
+		tx.more = rename
+		_, err := tx.MoveDocs(ctx, []Doc{d}, to)
+		tx.more = false
+		if err != nil {
 			return err
 		}
 		b, err := tx.s.block(ctx, d.id, "document", contract.ReadWrite)
@@ -49,6 +52,7 @@ func (tx *Tx) MoveAndRename(ctx context.Context, d Doc, to Place, title string) 
 	if err == nil || !moved {
 		return err
 	}
+	tx.more = true // being back is not the end that was asked for
 	_, back := tx.MoveDocs(ctx, []Doc{d}, before)
 	if told, ok := errors.AsType[*contract.Error](err); ok && back != nil {
 		return told.WithHint("The document was moved, but has its old title; rename it with document.rename.")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 
 	"siyuan-broker/connector/siyuan"
 	"siyuan-broker/contract"
@@ -19,7 +20,10 @@ func (tx *Tx) CreateNotebook(ctx context.Context, name, icon string) (Notebook, 
 		return Notebook{}, err
 	}
 	var made siyuan.Notebook
-	err := tx.step(ctx, Step{Op: "notebook.create", After: digest(name)}, func(w *siyuan.Writer) (err error) {
+	was := tx.s.started.notebooks
+	named := strconv.Itoa(namedCount(was, digest(name)) + 1)
+	st := Step{Op: "notebook.create", More: icon != "", Marks: []Mark{{LookNamed, digest(name), namedMark(was, digest(name)), named}}}
+	err := tx.step(ctx, st, func(w *siyuan.Writer) (err error) {
 		made, err = w.CreateNotebook(ctx, name)
 		return err
 	})
@@ -30,7 +34,8 @@ func (tx *Tx) CreateNotebook(ctx context.Context, name, icon string) (Notebook, 
 		return Notebook{}, err
 	}
 	if icon != "" {
-		err := tx.step(ctx, Step{Op: "notebook.icon", ID: string(made.ID)}, func(w *siyuan.Writer) error {
+		mark := Mark{LookIcon, string(made.ID), digest(made.Icon), digest(icon)}
+		err := tx.step(ctx, Step{Op: "notebook.icon", ID: string(made.ID), Marks: []Mark{mark}}, func(w *siyuan.Writer) error {
 			return w.SetNotebookIcon(ctx, made.ID, icon)
 		})
 		if err != nil && !answered(err) && !errors.Is(err, siyuan.Missing) {

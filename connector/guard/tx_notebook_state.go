@@ -76,7 +76,7 @@ func (tx *Tx) SetNotebookOpen(ctx context.Context, n Notebook, open bool) (Noteb
 	if open {
 		op, word = "notebook.open", "opened"
 	}
-	err := tx.step(ctx, Step{Op: op, ID: n.ID()}, func(w *siyuan.Writer) error {
+	err := tx.step(ctx, Step{Op: op, ID: n.ID(), Marks: []Mark{{LookOpen, n.ID(), yesNo(!open), yesNo(open)}}}, func(w *siyuan.Writer) error {
 		if open {
 			return w.OpenNotebook(ctx, n.info.ID)
 		}
@@ -121,7 +121,7 @@ func (tx *Tx) RemoveNotebook(ctx context.Context, n Notebook) error {
 		return err
 	}
 	for range removals {
-		err := tx.step(ctx, Step{Op: "notebook.remove", ID: n.ID()}, func(w *siyuan.Writer) error {
+		err := tx.step(ctx, Step{Op: "notebook.remove", ID: n.ID(), Marks: []Mark{{LookListed, n.ID(), yes, no}}}, func(w *siyuan.Writer) error {
 			return w.RemoveNotebook(ctx, n.info.ID)
 		})
 		if err != nil && !answered(err) {
@@ -156,7 +156,7 @@ func (tx *Tx) RenameNotebook(ctx context.Context, n Notebook, name string) error
 	if err := firstErr(tx.coversTree(n), n.Reachable(), CheckTitle("name", name)); err != nil {
 		return err
 	}
-	err := tx.step(ctx, Step{Op: "notebook.rename", ID: n.ID(), After: digest(name)}, func(w *siyuan.Writer) error {
+	err := tx.step(ctx, Step{Op: "notebook.rename", ID: n.ID(), Marks: []Mark{{LookName, n.ID(), digest(n.info.Name), digest(name)}}}, func(w *siyuan.Writer) error {
 		return w.RenameNotebook(ctx, n.info.ID, name)
 	})
 	if err != nil && !answered(err) {
@@ -174,7 +174,7 @@ func (tx *Tx) SetNotebookIcon(ctx context.Context, n Notebook, icon string) erro
 	if err := firstErr(tx.coversTree(n), checkIcon(icon)); err != nil {
 		return err
 	}
-	err := tx.step(ctx, Step{Op: "notebook.icon", ID: n.ID(), After: digest(icon)}, func(w *siyuan.Writer) error {
+	err := tx.step(ctx, Step{Op: "notebook.icon", ID: n.ID(), Marks: []Mark{{LookIcon, n.ID(), digest(n.info.Icon), digest(icon)}}}, func(w *siyuan.Writer) error {
 		return w.SetNotebookIcon(ctx, n.info.ID, icon)
 	})
 	if err != nil && !answered(err) {

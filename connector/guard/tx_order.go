@@ -40,7 +40,8 @@ func (tx *Tx) Reorder(ctx context.Context, p Place, order []Doc) (done Reordered
 		done.After = want
 		return done, nil
 	}
-	err = tx.step(ctx, Step{Op: "document.reorder", ID: string(p.id())}, func(w *siyuan.Writer) error {
+	const again = "the whole order is set, so setting it again changes nothing"
+	err = tx.step(ctx, Step{Op: "document.reorder", ID: string(p.id()), Repeatable: again}, func(w *siyuan.Writer) error {
 		return w.ChangeSort(ctx, p.Notebook.info.ID, paths)
 	})
 	if err != nil && !answered(err) {
@@ -49,7 +50,7 @@ func (tx *Tx) Reorder(ctx context.Context, p Place, order []Doc) (done Reordered
 	if done.After, err = tx.level(ctx, p); err != nil || slices.Equal(done.After, want) {
 		return done, err
 	}
-	err = tx.step(ctx, Step{Op: "notebook.conf", ID: p.Notebook.ID()}, func(w *siyuan.Writer) error {
+	err = tx.step(ctx, Step{Op: "notebook.conf", ID: p.Notebook.ID(), Repeatable: again}, func(w *siyuan.Writer) error {
 		_, err := w.SetNotebookConf(ctx, p.Notebook.info.ID, map[string]any{"sortMode": manualSort})
 		return err
 	})

@@ -68,7 +68,9 @@ func (tx *Tx) checkWritable(ctx context.Context, d Doc, kramdown string) error {
 // restore puts the old body back after a new one that did not come to be.
 func (tx *Tx) restore(ctx context.Context, d Doc, kramdown string) error {
 	old, _ := cutOwnIAL(kramdown)
-	err := tx.step(ctx, Step{Op: "document.restore", ID: d.ID(), After: digest(old)}, func(w *siyuan.Writer) error {
+	// More: that the old text is back is not the end that was asked for.
+	st := Step{Op: "document.restore", ID: d.ID(), More: true, Marks: []Mark{{Look: LookText, ID: d.ID(), After: textMark(old)}}}
+	err := tx.step(ctx, st, func(w *siyuan.Writer) error {
 		_, err := w.UpdateBlock(ctx, d.id, siyuan.Markdown, old)
 		return err
 	})

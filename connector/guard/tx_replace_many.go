@@ -52,16 +52,24 @@ func (tx *Tx) ReplaceMany(ctx context.Context, in Scope, e Edit) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
+	var parts []func() error
 	if len(updates) > 0 {
-		if _, err := tx.Update(ctx, updates); err != nil {
-			return nil, err
-		}
+		parts = append(parts, func() error {
+			_, err := tx.Update(ctx, updates)
+			return err
+		})
 	}
 	for _, t := range titles {
-		if err := tx.RenameDoc(ctx, t.doc, t.title); err != nil {
-			return nil, afterSome(err, changed)
-		}
-		changed = append(changed, t.doc.ID())
+		parts = append(parts, func() error {
+			if err := tx.RenameDoc(ctx, t.doc, t.title); err != nil {
+				return afterSome(err, changed)
+			}
+			changed = append(changed, t.doc.ID())
+			return nil
+		})
+	}
+	if err := tx.All(parts...); err != nil {
+		return nil, err
 	}
 	return changed, nil
 }

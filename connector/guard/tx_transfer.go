@@ -87,7 +87,12 @@ func (tx *Tx) TransferRefs(ctx context.Context, from, to Block, citing []Block) 
 	if len(ids) == 0 {
 		return nil
 	}
-	err = tx.step(ctx, Step{Op: "block.transfer", ID: from.ID(), After: to.ID()}, func(w *siyuan.Writer) error {
+	st := Step{Op: "block.transfer", ID: from.ID()}
+	for _, id := range ids {
+		st.Marks = append(st.Marks, Mark{LookCites, citesMark(id, from.id), yes, no},
+			Mark{Look: LookCites, ID: citesMark(id, to.id), After: yes})
+	}
+	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
 		return w.TransferBlockRef(ctx, from.id, to.id, ids)
 	})
 	if err != nil && !answered(err) {

@@ -16,7 +16,12 @@ func (tx *Tx) RenameDoc(ctx context.Context, d Doc, title string) error {
 	if err := firstErr(tx.covers(d.Block()), tx.coversTree(d.nb), d.notRoot(), CheckTitle("title", title)); err != nil {
 		return err
 	}
-	err := tx.step(ctx, Step{Op: "document.rename", ID: d.ID(), After: digest(title)}, func(w *siyuan.Writer) error {
+	was, err := tx.s.g.r.BlockAttrs(ctx, d.id)
+	if err != nil {
+		return tx.s.vanished(err, "document", d.id)
+	}
+	mark := Mark{LookTitle, d.ID(), digest(was["title"]), digest(title)}
+	err = tx.step(ctx, Step{Op: "document.rename", ID: d.ID(), Marks: []Mark{mark}}, func(w *siyuan.Writer) error {
 		return w.RenameDoc(ctx, d.id, title)
 	})
 	if err != nil && !answered(err) {
@@ -52,10 +57,13 @@ func (tx *Tx) MoveDocs(ctx context.Context, docs []Doc, to Place) ([]string, err
 		return nil, err
 	}
 	ids := make([]siyuan.ID, len(docs))
+	st := Step{Op: "document.move", ID: docs[0].ID()}
 	for i, d := range docs {
 		ids[i] = d.id
+		then := to.folder() + "/" + string(d.id) + ".sy"
+		st.Marks = append(st.Marks, Mark{LookPath, d.ID(), pathMark(d.nb.info.ID, d.path), pathMark(to.Notebook.info.ID, then)})
 	}
-	err = tx.step(ctx, Step{Op: "document.move", ID: strings.Join(plainIDs(ids), " "), After: string(to.Notebook.info.ID) + to.Storage()}, func(w *siyuan.Writer) error {
+	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
 		return w.MoveDocs(ctx, ids, to.id())
 	})
 	if err != nil && !answered(err) {
@@ -154,7 +162,7 @@ func (tx *Tx) RemoveDocs(ctx context.Context, docs []Doc) (RemovedDocs, error) {
 	for i, d := range docs {
 		done.IDs = append(done.IDs, d.ID())
 		if !gone[d.id] { // else it went with one above it
-			if err := tx.removeDoc(ctx, d, trees[i]); err != nil {
+			if err := tx.removeDoc(ctx, d, trees[i], i < len(docs)-1); err != nil {
 				return RemovedDocs{}, afterSome(err, done.IDs[:i])
 			}
 		}
@@ -179,8 +187,10 @@ func afterSome(err error, done []string) error {
 }
 
 // removeDoc takes one document away and demands that its whole tree is gone.
-func (tx *Tx) removeDoc(ctx context.Context, d Doc, tree []siyuan.ID) error {
-	err := tx.step(ctx, Step{Op: "document.remove", ID: d.ID(), Before: d.path}, func(w *siyuan.Writer) error {
+// more says that others follow.
+func (tx *Tx) removeDoc(ctx context.Context, d Doc, tree []siyuan.ID, more bool) error {
+	st := Step{Op: "document.remove", ID: d.ID(), More: more, Marks: []Mark{thereMark(d.id, true, false)}}
+	err := tx.step(ctx, st, func(w *siyuan.Writer) error {
 		return w.RemoveDoc(ctx, d.id)
 	})
 	if err != nil && !answered(err) {

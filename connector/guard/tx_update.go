@@ -37,6 +37,7 @@ type revision struct {
 	kind   string
 	before string // kramdown
 	task   byte   // new task marker of the asked list item, 0 for none
+	loose  bool   // the attributes do not go with the text and have to be put back
 }
 
 // Update rewrites blocks, all or none, keeping their ids and attributes. What
@@ -129,8 +130,12 @@ func (tx *Tx) reviseMarkdown(ctx context.Context, r *revision, stored siyuan.Att
 	body = dropForeignIDs(body, r.kept)
 	r.attrs = mergeAttrs(stored, own)
 	r.write.Data = body
-	if !r.isDoc && takesIAL(body) && len(r.attrs) > 0 {
+	switch {
+	case r.isDoc || len(r.attrs) == 0:
+	case takesIAL(body):
 		r.write.Data = body + "\n" + formatIAL(r.attrs)
+	default:
+		r.loose = true
 	}
 	return nil
 }
@@ -242,6 +247,7 @@ func (tx *Tx) reviseWholeItem(ctx context.Context, r *revision, stored siyuan.At
 		return err
 	}
 	r.attrs = mergeAttrs(stored, nil)
+	r.loose = len(r.attrs) > 0
 	r.write.Data = dropForeignIDs(text, r.kept)
 	return nil
 }
@@ -255,7 +261,7 @@ func (tx *Tx) reviseFirstLine(ctx context.Context, r *revision, paragraph siyuan
 	r.kind = "NodeParagraph"
 	r.attrs = mergeAttrs(attrs, nil)
 	r.write.Data = text
-	if takesIAL(text) && len(r.attrs) > 0 {
+	if r.loose = len(r.attrs) > 0 && !takesIAL(text); !r.loose && len(r.attrs) > 0 {
 		r.write.Data += "\n" + formatIAL(r.attrs)
 	}
 	return nil
@@ -272,8 +278,11 @@ func (tx *Tx) sendUpdates(ctx context.Context, revisions []revision) (map[siyuan
 		all = append(all, r.write)
 	}
 	var sent []siyuan.Tx
-	st := Step{Op: "block.update", ID: string(all[0].ID), Before: digest(revisions[0].before), After: digest(all[0].Data)}
-	err := tx.step(ctx, st, func(w *siyuan.Writer) (err error) {
+	st, err := tx.updateStep(ctx, revisions)
+	if err != nil {
+		return nil, err
+	}
+	err = tx.step(ctx, st, func(w *siyuan.Writer) (err error) {
 		if len(all) == 1 {
 			sent, err = w.UpdateBlock(ctx, all[0].ID, all[0].DataType, all[0].Data)
 		} else {
@@ -296,6 +305,28 @@ func (tx *Tx) sendUpdates(ctx context.Context, revisions []revision) (map[siyuan
 	return byBlock, nil
 }
 
+// updateStep is the step of an update: the text as it is now, and the words it
+// will have.
+func (tx *Tx) updateStep(ctx context.Context, revisions []revision) (Step, error) {
+	st := Step{Op: "block.update", ID: revisions[0].asked.ID()}
+	for _, r := range revisions {
+		before := r.before
+		if r.write.ID != r.asked.id {
+			var err error
+			if before, err = tx.s.g.r.BlockKramdown(ctx, r.write.ID, siyuan.KramdownMarkdown); err != nil {
+				return st, err
+			}
+		}
+		after := Mark{Look: LookWords, ID: string(r.write.ID), After: wordsMark(r.write.Data)}
+		if r.write.DataType == siyuan.DOM {
+			after.Look, after.After = LookDOMWords, wordsMark(domText(r.write.Data))
+		}
+		st.Marks = append(st.Marks, Mark{Look: LookText, ID: string(r.write.ID), Before: textMark(before)}, after)
+		st.More = st.More || r.task != 0 || r.loose
+	}
+	return st, nil
+}
+
 // settle reads an updated block back, and puts back attributes that could not
 // go with the text.
 func (tx *Tx) settle(ctx context.Context, r revision, sent []siyuan.Tx) error {
@@ -313,7 +344,8 @@ func (tx *Tx) settle(ctx context.Context, r revision, sent []siyuan.Tx) error {
 	if r.task == 0 {
 		return nil
 	}
-	err := tx.step(ctx, Step{Op: "block.task", ID: r.asked.ID()}, func(w *siyuan.Writer) error {
+	mark := Mark{LookTask, r.asked.ID(), taskMark(taskMarker(r.before)), taskMark(string(r.task))}
+	err := tx.step(ctx, Step{Op: "block.task", ID: r.asked.ID(), Marks: []Mark{mark}}, func(w *siyuan.Writer) error {
 		_, err := w.UpdateTaskMarker(ctx, r.asked.id, r.task)
 		return err
 	})
@@ -394,7 +426,10 @@ func (tx *Tx) settleAttrs(ctx context.Context, id siyuan.ID, want siyuan.Attrs) 
 	if includes(have, want) {
 		return nil
 	}
-	err = tx.step(ctx, Step{Op: "block.attrs", ID: string(id)}, func(w *siyuan.Writer) error {
+	then := maps.Clone(have)
+	maps.Copy(then, want)
+	mark := Mark{LookAttrs, string(id), attrsMark(have), attrsMark(then)}
+	err = tx.step(ctx, Step{Op: "block.attrs", ID: string(id), Marks: []Mark{mark}}, func(w *siyuan.Writer) error {
 		return w.SetBlockAttrs(ctx, id, want)
 	})
 	if err != nil {

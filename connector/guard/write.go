@@ -2,10 +2,9 @@ package guard
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
+	"maps"
+	"slices"
 
 	"siyuan-broker/connector/siyuan"
 	"siyuan-broker/contract"
@@ -18,7 +17,9 @@ type Tx struct {
 	entry Entry
 	docs  map[siyuan.ID]bool
 	boxes map[siyuan.ID]bool
-	sent  bool // a kernel write was answered
+	notes map[string]bool // notebooks of the targets
+	more  bool            // the handler has further writes to make after this one
+	sent  bool            // a kernel write was answered
 }
 
 // Write runs a write: it locks the targets, proves again that they are where
@@ -29,13 +30,14 @@ type Tx struct {
 // is written; write_not_persisted when the kernel claimed an effect it did not
 // have; outcome_unknown when the connection broke.
 func (s *Session) Write(ctx context.Context, in Intent, fn func(ctx context.Context, tx *Tx) error) error {
-	tx := &Tx{s: s, docs: map[siyuan.ID]bool{}, boxes: map[siyuan.ID]bool{}}
+	tx := &Tx{s: s, docs: map[siyuan.ID]bool{}, boxes: map[siyuan.ID]bool{}, notes: map[string]bool{}}
 	var names []string
 	for _, t := range in.Targets {
 		nb, b := t.target()
 		if err := s.use(nb, contract.ReadWrite); err != nil {
 			return err
 		}
+		tx.notes[nb.ID()] = true
 		if b.id == "" {
 			tx.boxes[nb.info.ID] = true
 			names = append(names, "notebook "+nb.ID())
@@ -52,7 +54,29 @@ func (s *Session) Write(ctx context.Context, in Intent, fn func(ctx context.Cont
 	if err := firstErr(s.reprove(ctx, in.Targets), s.settledBySync(ctx, tx.docs)); err != nil {
 		return err
 	}
-	return s.run(context.WithoutCancel(ctx), in, tx, fn)
+	if in.Watch == nil {
+		return s.run(context.WithoutCancel(ctx), in, tx, fn)
+	}
+	return s.watched(ctx, in, func() error { return s.run(context.WithoutCancel(ctx), in, tx, fn) })
+}
+
+// watched shows the state of the targets to the intent's watch before a write,
+// and after it.
+func (s *Session) watched(ctx context.Context, in Intent, write func() error) error {
+	before, err := s.state(ctx, in.Targets, in.Watch.Structure())
+	if err != nil {
+		return err
+	}
+	if err := in.Watch.Before(before); err != nil {
+		return err
+	}
+	if err := write(); err != nil {
+		return err
+	}
+	if after, err := s.state(context.WithoutCancel(ctx), in.Targets, in.Watch.Structure()); err == nil {
+		in.Watch.After(after) // what cannot be read now is told without its hash
+	}
+	return nil
 }
 
 // WriteWorkspace is Write for what belongs to no notebook, such as making one.
@@ -70,19 +94,12 @@ func (s *Session) WriteWorkspace(ctx context.Context, in Intent, need contract.S
 	return s.run(context.WithoutCancel(ctx), in, &Tx{s: s}, fn)
 }
 
-func (s *Session) run(ctx context.Context, in Intent, tx *Tx, fn func(context.Context, *Tx) error) (err error) {
-	if tx.entry, err = s.g.opt.Ledger.Begin(ctx, in); err != nil {
-		return err
+func (s *Session) run(ctx context.Context, in Intent, tx *Tx, fn func(context.Context, *Tx) error) error {
+	if tx.entry = in.Entry; tx.entry == nil {
+		tx.entry = noEntry{}
 	}
 	defer s.forget()
-	ended := errors.New("guard: the write panicked")
-	defer func() {
-		if endErr := tx.entry.End(ctx, ended); endErr != nil && err == nil {
-			err = fmt.Errorf("end ledger entry: %w", endErr)
-		}
-	}()
-	ended = tx.conclude(fn(ctx, tx))
-	return ended
+	return tx.conclude(fn(ctx, tx))
 }
 
 // conclude is how a write ended. An error that came after the kernel took a
@@ -163,14 +180,39 @@ func (tx *Tx) coversTree(n Notebook) error {
 	return nil
 }
 
-// step logs one kernel write and sends it.
+// errNoMarks is a programming error: nothing could tell whether the step happened.
+var errNoMarks = errors.New("guard: a step needs marks, or a reason why it has none")
+
+// step remembers one kernel write and sends it.
 func (tx *Tx) step(ctx context.Context, st Step, send func(w *siyuan.Writer) error) error {
+	if (len(st.Marks) == 0) == (st.Repeatable == "") {
+		return contract.Internalf(errNoMarks, "step %s", st.Op)
+	}
+	st.More = st.More || tx.more
+	st.Notebooks = slices.Sorted(maps.Keys(tx.notes))
 	if err := tx.entry.Step(ctx, st); err != nil {
 		return err
 	}
 	err := send(tx.s.g.w)
-	tx.sent = tx.sent || err == nil || answered(err)
+	switch {
+	case err == nil || answered(err):
+		tx.sent = true
+	case siyuan.KindOf(err) != siyuan.OutcomeUnknown:
+		return errors.Join(err, tx.entry.Drop(ctx))
+	}
 	return err
+}
+
+// All runs the parts of a write that has several, one after the other, so that a
+// call that was interrupted between them is not taken for done.
+func (tx *Tx) All(parts ...func() error) error {
+	for i, part := range parts {
+		tx.more = i < len(parts)-1
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newID chooses the id of something to be created, so that the ledger knows it
@@ -181,9 +223,4 @@ func (tx *Tx) newID() (siyuan.ID, error) {
 
 func notPersisted(format string, args ...any) error {
 	return contract.Fail(contract.WriteNotPersisted, format, args...)
-}
-
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }

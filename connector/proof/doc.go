@@ -13,8 +13,9 @@
 // and log lines must be byte-equal. Writes are asked too, and must leave the
 // hidden files alone.
 //
-// One difference is meant to be, about databases; see acceptedDifferences. A test
-// demands that it is still there.
+// Two differences are meant to be, about databases and about files that hidden
+// notebooks share with readable ones; see acceptedDifferences. A test demands
+// that what the sample kernel shows of them is still there.
 //
 // Normalised are only the durations and, because a real kernel shuffles them on
 // every call, the order of attributes. The number of kernel calls, which goes to

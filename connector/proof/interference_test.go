@@ -269,19 +269,30 @@ func TestHiddenNotebooksInterfereWithNoRead(t *testing.T) {
 			ws := newWorlds(t, nil)
 			actions := bound(ws[0], catalogue.Read, catalogue.UI)
 			for _, a := range actions {
-				ws.read(t, a, uint64(seed), max(leastAsked, readBudget/len(actions)))
+				ws.read(t, a, contract.MethodCall, uint64(seed), max(leastAsked, readBudget/len(actions)))
 			}
 		})
 	}
 }
 
-// read asks one reading action.
-func (ws worlds) read(t *testing.T, a *catalogue.Action, seed uint64, budget int) {
+// What a person is shown before they agree is read with their agent's rights.
+func TestHiddenNotebooksInterfereWithNoPreview(t *testing.T) {
+	whole(t)
+	ws := newWorlds(t, nil)
+	for _, a := range bound(ws[0], catalogue.Write, catalogue.Delete) {
+		if a.Dangerous {
+			ws.read(t, a, contract.MethodPreview, 0, 3*leastAsked)
+		}
+	}
+}
+
+// read asks one reading action, or for the previews of a writing one.
+func (ws worlds) read(t *testing.T, a *catalogue.Action, method string, seed uint64, budget int) {
 	asked, answers := 0, 0
 	g := newGenerator(ws[0].notes, seed, a.ID())
 	all := viewers()
 	for i, args := range g.arguments(a, budget) {
-		o, l := ws.compare(ask{viewer: all[i%len(all)], action: a, args: args, n: i})
+		o, l := ws.compare(ask{viewer: all[i%len(all)], action: a, method: method, args: args, n: i})
 		if asked++; o.code == "" {
 			answers++
 		}

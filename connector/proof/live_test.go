@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"siyuan-broker/contract"
 	catalogue "siyuan-broker/contract/tools"
 )
 
@@ -74,8 +75,12 @@ func (w *world) liveAsks() []ask {
 	return asks
 }
 
-// shows reports whether an id is of something readable.
+// shows reports whether an id is of something readable, or a path of names may
+// lead there: what does not begin in the hidden notebook may.
 func (n *notes) shows(id string) bool {
+	if !contract.IsID(id) {
+		return !strings.HasPrefix(id, "/Private/") && !strings.HasPrefix(id, "/"+n.hidden)
+	}
 	return slices.Contains([]string{n.desk, n.diary, n.shut}, id) || slices.ContainsFunc(n.visible, func(name string) bool { return n.ids[name] == id })
 }
 

@@ -99,6 +99,7 @@ func (w *world) executor(t testing.TB, p *policy.Policy, bindings ...tools.Bindi
 type ask struct {
 	viewer viewer
 	action *catalogue.Action
+	method string // "" for the call itself
 	args   json.RawMessage
 	n      int // the time and the ids drawn: alike in all worlds, unlike those of other calls
 }
@@ -122,7 +123,7 @@ func (w *world) call(a ask) outcome {
 	w.logs.take()
 	var o outcome
 	r := w.exec[a.viewer.name].Handle(context.Background(), contract.Call{
-		Tool: a.action.Tool, Action: a.action.Name, RequestID: "req-proof", Grant: a.viewer.grant(w.notes), Args: a.args,
+		Method: a.method, Tool: a.action.Tool, Action: a.action.Name, RequestID: "req-proof", Grant: a.viewer.grant(w.notes), Args: a.args,
 	}, func(p contract.Progress) { o.Progress = append(o.Progress, p) })
 	o.Body, o.Stats, o.Log = string(r.Body), r.Stats, w.logs.take()
 	o.Stats.KernelUS, o.Stats.TotalUS = 0, 0

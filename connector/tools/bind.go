@@ -17,17 +17,20 @@ type Request struct {
 	Budget    int                       // characters a list may have; single texts are whole
 
 	action string
+	entry  guard.Entry
+	strict *strict
 }
 
 // Intent is the write the request is about to do to the given targets.
 func (r *Request) Intent(targets ...guard.Target) guard.Intent {
-	return guard.Intent{RequestID: r.RequestID, Action: r.action, Targets: targets}
+	return guard.Intent{RequestID: r.RequestID, Action: r.action, Targets: targets, Entry: r.entry, Watch: r.watch()}
 }
 
 // Binding is an action with its handler.
 type Binding struct {
 	action *catalogue.Action
 	run    func(ctx context.Context, r *Request, in any) (any, error)
+	look   func(ctx context.Context, r *Request, in any) (contract.Preview, error) // nil: only what is named is told
 }
 
 // Bind ties a handler to an action of the catalogue; the types must agree.
@@ -37,4 +40,15 @@ func Bind[In, Out any](d catalogue.Def[In, Out], handle func(ctx context.Context
 	return Binding{action: d.Action, run: func(ctx context.Context, r *Request, in any) (any, error) {
 		return handle(ctx, r, in.(In)) // the action's own Decode made it
 	}}
+}
+
+// BindDangerous is Bind for an action that a person has to agree to. preview says
+// what it would do; it proves the same levels as handle and only reads. An
+// executor takes a dangerous action in no other way.
+func BindDangerous[In, Out any](d catalogue.Def[In, Out], preview func(ctx context.Context, r *Request, in In) (contract.Preview, error), handle func(ctx context.Context, r *Request, in In) (Out, error)) Binding {
+	b := Bind(d, handle)
+	b.look = func(ctx context.Context, r *Request, in any) (contract.Preview, error) {
+		return preview(ctx, r, in.(In)) // the action's own Decode made it
+	}
+	return b
 }

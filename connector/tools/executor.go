@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"siyuan-broker/connector/guard"
+	"siyuan-broker/connector/ledger"
 	"siyuan-broker/connector/policy"
 	"siyuan-broker/contract"
 	catalogue "siyuan-broker/contract/tools"
@@ -24,15 +25,20 @@ type Config struct {
 	// Tenant and Instance are what this connector was paired as; a grant for
 	// another one is refused. "" accepts any: local fronts make their own grants.
 	Tenant, Instance string
-	ResultChars      int              // characters a list may have; default 24,000
-	Now              func() time.Time // default time.Now
-	Logger           *slog.Logger     // default nothing is logged; never receives note text
+	ResultChars      int // characters a list may have; default 24,000
+	// Ledger remembers writes. Without one, which is for tests and for commands that
+	// end with their only call, a repeated request is executed again.
+	Ledger *ledger.Ledger
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // default nothing is logged; never receives note text
 }
 
 // Executor runs calls. It is safe for concurrent use, keeps no state between
-// calls, and its Handle is what the tunnel and the local fronts call.
+// calls but the hashes it gave out and the ledger, and its Handle is what the
+// tunnel and the local fronts call.
 type Executor struct {
 	cfg      Config
+	leases   leases
 	handlers map[string]Binding // by action id
 }
 
@@ -52,6 +58,9 @@ func New(cfg Config, bindings ...Binding) (*Executor, error) {
 	for _, b := range bindings {
 		if _, twice := e.handlers[b.action.ID()]; twice {
 			return nil, fmt.Errorf("two handlers for %s", b.action.ID())
+		}
+		if b.action.Dangerous && b.look == nil {
+			return nil, fmt.Errorf("%s is dangerous and has no preview: nobody could agree to it", b.action.ID())
 		}
 		e.handlers[b.action.ID()] = b
 	}
@@ -115,7 +124,9 @@ type running struct {
 	call     contract.Call
 	progress func(contract.Progress)
 	session  *guard.Session
-	writes   bool
+	// effective is the grant under the home policy.
+	effective *contract.Grant
+	writes    bool
 }
 
 func (r *running) touched() string {
@@ -156,7 +167,8 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.writes = action.Kind.Mutates()
+	previews := r.call.Method == contract.MethodPreview
+	r.writes = action.Kind.Mutates() && !previews
 	if err := r.admit(action); err != nil {
 		return nil, err
 	}
@@ -176,15 +188,26 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 	if r.session, err = r.open(ctx); err != nil {
 		return nil, err
 	}
-	out, err := binding.run(ctx, &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Budget: r.e.cfg.ResultChars, action: action.ID()}, in)
-	if err != nil {
-		return nil, err
+	if previews {
+		return r.preview(ctx, binding, settled, in)
 	}
-	return encode(out)
+	run := func(entry guard.Entry, s *strict) (json.RawMessage, error) {
+		req := &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Budget: r.e.cfg.ResultChars, action: action.ID(), entry: entry, strict: s}
+		out, err := binding.run(ctx, req, in)
+		if err != nil {
+			return nil, err
+		}
+		return encode(out)
+	}
+	if !r.writes {
+		return run(nil, nil)
+	}
+	return r.write(ctx, action, settled, run)
 }
 
 func (r *running) lookup() (*catalogue.Action, error) {
-	if r.call.Server != "" && r.call.Server != contract.DefaultServer || r.call.Method != "" && r.call.Method != contract.MethodCall {
+	method := r.call.Method
+	if r.call.Server != "" && r.call.Server != contract.DefaultServer || method != "" && method != contract.MethodCall && method != contract.MethodPreview {
 		return nil, contract.Fail(contract.Unsupported, "This connector serves no other tools than SiYuan's.")
 	}
 	tool, ok := r.e.cfg.Catalogue.Tool(r.call.Tool)
@@ -251,7 +274,8 @@ func (r *running) open(ctx context.Context) (*guard.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.e.cfg.Guard.Session(w, r.e.cfg.Policy.Restrict(r.call.Grant, w.Infos())), nil
+	r.effective = r.e.cfg.Policy.Restrict(r.call.Grant, w.Infos())
+	return r.e.cfg.Guard.Session(w, r.effective), nil
 }
 
 func encode(out any) (json.RawMessage, error) {

@@ -148,7 +148,7 @@ func TestKernelCallsOfAWrite(t *testing.T) {
 	t.Parallel()
 	most := map[string]int{
 		"block.insert": 14, "block.prepend": 9, "block.delete": 7, "block.move": 12, "block.set_attrs": 8,
-		"document.rename": 7, "document.move": 10, "document.remove": 9,
+		"document.rename": 8, "document.move": 10, "document.remove": 9,
 		"notebook.set_open_state": 4, "notebook.remove": 4, "notebook.rename": 4, "notebook.set_conf": 6, "notebook.set_icon": 5,
 	}
 	for _, a := range aimedWrites {

@@ -19,7 +19,15 @@ const (
 	ActionParam  = "action"
 	TopicParam   = "topic"     // with HelpAction
 	RequestParam = "requestId" // of a write
+	// Of the strict write protocol, beside the fields of tools.Precondition.
+	ValidateParam = "validateOnly"
+	HashParam     = "expectedHash" // another name of the state's
 )
+
+// HashParams are all names under which a hash may be given.
+func HashParams() [5]string {
+	return [...]string{tools.OnState.Field(), tools.OnStructure.Field(), tools.OnManifest.Field(), tools.OnSource.Field(), HashParam}
+}
 
 // Enabled says whether the caller may use an action. It must be the same
 // function that admits calls.
@@ -52,8 +60,9 @@ func (d Descriptor) MarshalJSON() ([]byte, error) {
 }
 
 // Describe writes the descriptor of a tool for a caller. It reports false where
-// the caller may use none of its actions: such a tool is not listed.
-func Describe(tool *tools.Tool, enabled Enabled) (Descriptor, bool) {
+// the caller may use none of its actions: such a tool is not listed. strict says
+// that writes can be validated first, so the parameters for it are shown.
+func Describe(tool *tools.Tool, enabled Enabled, strict bool) (Descriptor, bool) {
 	actions := usable(tool, enabled)
 	if len(actions) == 0 {
 		return Descriptor{}, false
@@ -62,7 +71,7 @@ func Describe(tool *tools.Tool, enabled Enabled) (Descriptor, bool) {
 		Name:        tool.Name,
 		Title:       tool.Title,
 		Description: description(tool, actions),
-		InputSchema: inputSchema(tool, actions),
+		InputSchema: inputSchema(tool, actions, strict),
 		ReadOnly:    true,
 	}
 	for _, a := range actions {

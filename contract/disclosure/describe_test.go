@@ -1,6 +1,7 @@
 package disclosure
 
 import (
+	"strings"
 	"testing"
 
 	"siyuan-broker/contract"
@@ -21,7 +22,7 @@ func TestADescriptionSpellsOutBasicActionsAndNamesTheOthers(t *testing.T) {
 			{Name: "empty", Kind: tools.Delete, Tier: tools.Advanced, Dangerous: true},
 		},
 	}
-	d, _ := Describe(tool, all)
+	d, _ := Describe(tool, all, false)
 	if want := "Boxes.\nopen(id, wide?)\nburn(id)*\nSee help for: paint, empty*\nAn id is a number."; d.Description != want {
 		t.Errorf("%q, want %q", d.Description, want)
 	}
@@ -34,7 +35,7 @@ func TestADescriptionSpellsOutBasicActionsAndNamesTheOthers(t *testing.T) {
 	if string(d.InputSchema) != want {
 		t.Errorf("%s, want %s", d.InputSchema, want)
 	}
-	safe, _ := Describe(tool, func(a *tools.Action) bool { return !a.Dangerous })
+	safe, _ := Describe(tool, func(a *tools.Action) bool { return !a.Dangerous }, false)
 	if safe.Destructive {
 		t.Error("destructive although nothing dangerous is enabled")
 	}
@@ -46,7 +47,7 @@ func TestASentenceOfTheToolStandsForTheActions(t *testing.T) {
 		Name: "box", Fields: map[string]string{"id": "Any id."},
 		Actions: []*tools.Action{{Name: "open", Tier: tools.Basic, Params: []tools.Param{{Name: "id", Type: tools.String, Doc: "Id of what to open."}}}},
 	}
-	got := string(inputSchema(tool, tool.Actions))
+	got := string(inputSchema(tool, tool.Actions, false))
 	want := `{"properties":{"action":{"enum":["open","help"],"type":"string"},"id":{"description":"Any id.","type":"string"},` +
 		`"topic":{"description":"With help: the action to explain.","type":"string"}},"required":["action"],"type":"object"}`
 	if got != want {
@@ -63,7 +64,7 @@ func TestFieldsOfAdvancedActionsAreListedWithoutSentences(t *testing.T) {
 		}},
 		{Name: "open", Tier: tools.Basic, Params: []tools.Param{{Name: "id", Type: tools.String, Doc: "Id."}}},
 	}
-	got := string(inputSchema(&tools.Tool{Name: "box"}, actions))
+	got := string(inputSchema(&tools.Tool{Name: "box"}, actions, false))
 	want := `{"properties":{"action":{"enum":["paint","open","help"],"type":"string"},"id":{"description":"Id.","type":"string"},` +
 		`"parts":{"items":{"properties":{"note":{"type":"string"}},"type":"object"},"type":"array"},` +
 		`"topic":{"description":"With help: the action to explain.","type":"string"}},"required":["action"],"type":"object"}`
@@ -125,6 +126,32 @@ func TestHelpSaysHowListsAreRead(t *testing.T) {
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("%+v, want %+v", got[i], want[i])
+		}
+	}
+}
+
+func TestTheHashParametersAreShownOnlyWhereWritesCanBeValidated(t *testing.T) {
+	t.Parallel()
+	actions := []*tools.Action{
+		{Name: "update", Kind: tools.Write, Guarded: tools.OnState},
+		{Name: "append", Kind: tools.Write},
+		{Name: "list", Kind: tools.Read},
+	}
+	tool := &tools.Tool{Name: "box"}
+	for strict, want := range map[bool][]string{
+		false: nil, true: {`"validateOnly":{"type":"boolean"}`, `"expectedStateHash":{"type":"string"}`},
+	} {
+		got := string(inputSchema(tool, actions, strict))
+		for _, w := range want {
+			if !strings.Contains(got, w) {
+				t.Errorf("strict=%t: %s lacks %s", strict, got, w)
+			}
+		}
+		if !strict && strings.Contains(got, "expected") || strings.Contains(got, "expectedStructureHash") {
+			t.Errorf("strict=%t: %s", strict, got)
+		}
+		if got := string(inputSchema(tool, actions[1:], strict)); strings.Contains(got, "validateOnly") {
+			t.Errorf("without a guarded action: %s", got)
 		}
 	}
 }

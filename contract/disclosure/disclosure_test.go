@@ -28,7 +28,7 @@ func describe(t *testing.T, tool string, enabled disclosure.Enabled) disclosure.
 	if !ok {
 		t.Fatalf("no tool %s", tool)
 	}
-	d, ok := disclosure.Describe(tl, enabled)
+	d, ok := disclosure.Describe(tl, enabled, false)
 	if !ok {
 		t.Fatalf("%s is not listed", tool)
 	}
@@ -57,11 +57,11 @@ func schemaOf(t *testing.T, d disclosure.Descriptor) inputSchema {
 
 func TestAToolWithNothingEnabledIsNotListed(t *testing.T) {
 	t.Parallel()
-	if list := disclosure.List(tools.New(), nothing); len(list) != 0 {
+	if list := disclosure.List(tools.New(), nothing, false); len(list) != 0 {
 		t.Errorf("listed %v", list)
 	}
 	block, _ := tools.New().Tool("block")
-	if _, ok := disclosure.Describe(block, nothing); ok {
+	if _, ok := disclosure.Describe(block, nothing, false); ok {
 		t.Error("block is listed")
 	}
 }
@@ -108,11 +108,11 @@ func basicFields(tool string) map[string]bool {
 	return fields
 }
 
-// TestWhatIsListedIsSmallAndPlain is the lint over everything an agent reads
+// TestM12WhatIsListedIsSmallAndPlain is the lint over everything an agent reads
 // before its first call.
-func TestWhatIsListedIsSmallAndPlain(t *testing.T) {
+func TestM12WhatIsListedIsSmallAndPlain(t *testing.T) {
 	t.Parallel()
-	for _, d := range disclosure.List(tools.New(), everything) {
+	for _, d := range disclosure.List(tools.New(), everything, true) {
 		if d.Title == "" || d.Title == d.Name {
 			t.Errorf("%s has no title for people", d.Name)
 		}
@@ -182,7 +182,7 @@ func TestEveryExampleFitsTheListedSchema(t *testing.T) {
 
 func TestADescriptorIsSentAsTheLibraryWouldSendIt(t *testing.T) {
 	t.Parallel()
-	for _, d := range disclosure.List(tools.New(), everything) {
+	for _, d := range disclosure.List(tools.New(), everything, true) {
 		ours, err := json.Marshal(d)
 		if err != nil {
 			t.Fatal(err)
@@ -247,7 +247,7 @@ func TestHelpKnowsNoDisabledTopic(t *testing.T) {
 // is offered so far must leave room for the rest.
 func TestThePayloadStaysSmall(t *testing.T) {
 	t.Parallel()
-	p := disclosure.Measure(tools.New(), everything, disclosure.Preface{})
+	p := disclosure.Measure(tools.New(), everything, true, disclosure.Preface{})
 	t.Logf("payload %+v", p)
 	const ceiling = 30_000
 	if p.Total > ceiling {
@@ -274,7 +274,7 @@ func TestThePlanFitsTheCeilings(t *testing.T) {
 	if len(disclosure.Plan) != 14 || planned > 32_000 {
 		t.Errorf("%d tools are planned with %d characters", len(disclosure.Plan), planned)
 	}
-	all := disclosure.Measure(tools.New(), func(*tools.Action) bool { return true }, disclosure.Preface{})
+	all := disclosure.Measure(tools.New(), func(*tools.Action) bool { return true }, true, disclosure.Preface{})
 	for _, t := range tools.New().Tools() {
 		planned += all.Tools[t.Name] - disclosure.Plan[t.Name]
 	}
@@ -286,7 +286,7 @@ func TestThePlanFitsTheCeilings(t *testing.T) {
 func TestThePayloadCountsRunesOfWhatIsSent(t *testing.T) {
 	t.Parallel()
 	preface := disclosure.Preface{Rules: "日记 first"}
-	p := disclosure.Measure(tools.New(), only("notebook.list"), preface)
+	p := disclosure.Measure(tools.New(), only("notebook.list"), false, preface)
 	d := describe(t, "notebook", only("notebook.list"))
 	one, err := json.Marshal(d)
 	if err != nil {
@@ -295,7 +295,7 @@ func TestThePayloadCountsRunesOfWhatIsSent(t *testing.T) {
 	if want := utf8.RuneCount(one); p.Tools["notebook"] != want || p.ToolsList != want+len(`{"tools":[]}`) {
 		t.Errorf("%+v, want %d for the tool", p, want)
 	}
-	bare := disclosure.Measure(tools.New(), only("notebook.list"), disclosure.Preface{})
+	bare := disclosure.Measure(tools.New(), only("notebook.list"), false, disclosure.Preface{})
 	if got, want := p.Instructions-bare.Instructions, utf8.RuneCountInString("Rules of the person you work for:\n日记 first\n\n"); got != want {
 		t.Errorf("the preface counts %d, want %d", got, want)
 	}

@@ -51,7 +51,7 @@ func indented(t *testing.T, v any) []byte {
 
 func TestDescriptorsReadAsReviewed(t *testing.T) {
 	t.Parallel()
-	for _, d := range disclosure.List(tools.New(), everything) {
+	for _, d := range disclosure.List(tools.New(), everything, false) {
 		text := append([]byte(d.Description+"\n\n"), indented(t, d)...)
 		golden(t, d.Name+".golden", text)
 	}

@@ -50,8 +50,9 @@ type Topic struct {
 	Action    string            `json:"action"`
 	Signature string            `json:"signature"`
 	Summary   string            `json:"summary"`
-	Needs     string            `json:"needs"`             // the level, and where
-	Consent   bool              `json:"consent,omitempty"` // a person has to agree first
+	Needs     string            `json:"needs"`                 // the level, and where
+	Consent   bool              `json:"consent,omitempty"`     // a person has to agree first
+	Guard     string            `json:"writeSafety,omitempty"` // how it can be validated first
 	Rules     []string          `json:"rules,omitempty"`
 	Guidance  []string          `json:"guidance,omitempty"`
 	Examples  []json.RawMessage `json:"examples"`
@@ -99,6 +100,9 @@ func explain(a *tools.Action) Topic {
 	t := Topic{
 		Tool: a.Tool, Action: a.Name, Signature: a.Signature(), Summary: a.Summary, Needs: needs(a), Consent: a.Dangerous,
 		Guidance: a.Guidance, Accepts: a.ParamAliases, Schema: a.Schema(),
+	}
+	if field := a.Guarded.Field(); field != "" {
+		t.Guard = "Optional, unless the tenant requires it: send it with " + ValidateParam + "=true to get a hash, then again with " + field + " set to it; it is done only if nothing changed meanwhile."
 	}
 	for _, r := range a.Rules {
 		if s := r.Sentence(); s != "" {

@@ -23,9 +23,9 @@ type Payload struct {
 }
 
 // Measure gives the payload of a catalogue for a caller.
-func Measure(c *tools.Catalogue, enabled Enabled, p Preface) Payload {
+func Measure(c *tools.Catalogue, enabled Enabled, strict bool, p Preface) Payload {
 	m := Payload{Instructions: utf8.RuneCountInString(strings.TrimSpace(Instructions(p))), Tools: map[string]int{}}
-	list := List(c, enabled)
+	list := List(c, enabled, strict)
 	for _, d := range list {
 		m.Tools[d.Name] = utf8.RuneCount(mustEncode(d))
 	}
@@ -35,10 +35,10 @@ func Measure(c *tools.Catalogue, enabled Enabled, p Preface) Payload {
 }
 
 // List describes every tool the caller may use, by name.
-func List(c *tools.Catalogue, enabled Enabled) []Descriptor {
+func List(c *tools.Catalogue, enabled Enabled, strict bool) []Descriptor {
 	list := []Descriptor{}
 	for _, t := range c.Tools() {
-		if d, ok := Describe(t, enabled); ok {
+		if d, ok := Describe(t, enabled, strict); ok {
 			list = append(list, d)
 		}
 	}

@@ -20,7 +20,7 @@ type schema = map[string]any
 // inputSchema is the loose schema of a tool: the enabled actions, and every
 // field of any of them once, with a sentence where a basic action has it. What
 // an action really demands is in help and is checked when it is called.
-func inputSchema(tool *tools.Tool, actions []*tools.Action) json.RawMessage {
+func inputSchema(tool *tools.Tool, actions []*tools.Action, strict bool) json.RawMessage {
 	names := []string{}
 	props := schema{TopicParam: schema{"type": "string", "description": "With help: the action to explain."}}
 	fields, spelledOut := map[string]tools.Param{}, map[string]bool{}
@@ -28,6 +28,10 @@ func inputSchema(tool *tools.Tool, actions []*tools.Action) json.RawMessage {
 		names = append(names, a.Name)
 		if a.Kind.Mutates() {
 			props[RequestParam] = schema{"type": "string", "description": "With a write: a new UUIDv7."}
+			if strict && a.Guarded != tools.NoPrecondition {
+				props[ValidateParam] = schema{"type": "boolean"}
+				props[a.Guarded.Field()] = schema{"type": "string"}
+			}
 		}
 		for _, p := range a.Params {
 			if p.Legacy {

@@ -57,6 +57,34 @@ const (
 	OnSource       Precondition = "source"    // expectedSourceHash
 )
 
+// Agreement is the least that a dangerous action needs, whatever a tenant
+// chooses.
+type Agreement string
+
+// The agreements. A person is asked by the tenant's policy; for some actions the
+// weakest policies are not among the choices.
+const (
+	AnyAgreement Agreement = ""        // every policy may be chosen
+	ByPerson     Agreement = "person"  // not the preview that an agent confirms itself
+	InConsole    Agreement = "console" // an owner or admin, in the console, always
+)
+
+// Field is the parameter that carries the hash of the guarded state, "" where
+// none does.
+func (p Precondition) Field() string {
+	switch p {
+	case OnState:
+		return "expectedStateHash"
+	case OnStructure:
+		return "expectedStructureHash"
+	case OnManifest:
+		return "expectedManifestHash"
+	case OnSource:
+		return "expectedSourceHash"
+	}
+	return ""
+}
+
 // Action is one entry of the catalogue. Values are immutable once defined.
 type Action struct {
 	Tool    string // filled in by the catalogue
@@ -68,6 +96,7 @@ type Action struct {
 	Summary string          // one line, for help, the CLI and the console
 
 	Dangerous bool // a person has to agree first
+	Agreement Agreement
 	Off       bool // disabled until a tenant switches it on
 	Tier      Tier
 	Guarded   Precondition

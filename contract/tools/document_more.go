@@ -350,7 +350,7 @@ var (
 		Examples: []string{`{"headingID":"20240102110001-block01","targetNotebook":"20240101090000-work001"}`},
 	})
 	DocumentToHeading = define[DocumentToHeadingIn, DocumentToHeadingOut](Action{
-		Name: "doc_to_heading", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Guarded: OnStructure,
+		Name: "doc_to_heading", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Guarded: OnStructure, Dangerous: true,
 		Summary:  "Move a document's text under a heading of another document; the document goes.",
 		Moves:    []string{"srcID"},
 		Examples: []string{`{"srcID":"20240102100200-betadoc","targetID":"20240102100100-alphadc"}`},

@@ -151,10 +151,11 @@ var (
 	})
 	NotebookRemove = define[NotebookIn, NotebookRemoveOut](Action{
 		Name: "remove", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeTargets, Tier: Advanced, Guarded: OnState, Dangerous: true, Off: true,
-		Summary:  "Delete a notebook with every document in it.",
-		Guidance: []string{"A person can restore it from SiYuan's file history as long as that is kept."},
-		Aliases:  []string{"rm", "delete", "del"},
-		Examples: []string{`{"notebook":"20240101090000-work001"}`},
+		Agreement: ByPerson,
+		Summary:   "Delete a notebook with every document in it.",
+		Guidance:  []string{"A person can restore it from SiYuan's file history as long as that is kept."},
+		Aliases:   []string{"rm", "delete", "del"},
+		Examples:  []string{`{"notebook":"20240101090000-work001"}`},
 	})
 	NotebookRename = define[NotebookRenameIn, NotebookRenameOut](Action{
 		Name: "rename", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Guarded: OnState,
@@ -183,9 +184,10 @@ var (
 	})
 	NotebookSetPermission = define[NotebookSetPermissionIn, NotebookSetPermissionOut](Action{
 		Name: "set_permission", Kind: Write, Level: contract.Read, Scope: ScopeWorkspace, Switch: contract.SwitchWorkspace, Tier: Advanced, Guarded: OnState, Dangerous: true, Off: true,
-		Summary:  "Ask a person to change the level that everybody has at most in a notebook.",
-		Guidance: []string{"It always waits for approval in the console, and never lifts the cap of the home policy."},
-		Examples: []string{`{"notebook":"20240101090000-work001","permission":"rw"}`},
+		Agreement: InConsole,
+		Summary:   "Ask a person to change the level that everybody has at most in a notebook.",
+		Guidance:  []string{"It always waits for approval in the console, and never lifts the cap of the home policy."},
+		Examples:  []string{`{"notebook":"20240101090000-work001","permission":"rw"}`},
 	})
 	NotebookGetChildDocs = define[NotebookGetChildDocsIn, NotebookGetChildDocsOut](Action{
 		Name: "get_child_docs", Kind: Read, Level: contract.Read, Scope: ScopeTargets,

@@ -202,9 +202,10 @@ var (
 	})
 	SearchFindReplace = define[SearchFindReplaceIn, SearchFindReplaceOut](Action{
 		Name: "find_replace", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Guarded: OnManifest, Dangerous: true,
-		Summary:  "Replace text in many documents or blocks at once.",
-		Guidance: []string{"For one block use block.replace."},
-		Examples: []string{`{"k":"colour","r":"color","ids":["20240102100100-alphadc"]}`},
+		Agreement: ByPerson,
+		Summary:   "Replace text in many documents or blocks at once.",
+		Guidance:  []string{"For one block use block.replace."},
+		Examples:  []string{`{"k":"colour","r":"color","ids":["20240102100100-alphadc"]}`},
 	})
 	SearchAssets = define[SearchAssetsIn, SearchAssetsOut](Action{
 		Name: "search_assets", Kind: Read, Level: contract.Read, Scope: ScopeCollection, Tier: Advanced,

@@ -53,5 +53,5 @@ func (b *keyBox) open(name string, sealed []byte) ([]byte, error) {
 			return secret, nil
 		}
 	}
-	return nil, fmt.Errorf("signing key %s: %w", name, tenants.ErrSealed)
+	return nil, fmt.Errorf("%s: %w", name, tenants.ErrSealed)
 }

@@ -119,8 +119,8 @@ func (s *Store) Revocations(ctx context.Context, after int64, limit int) ([]tena
 const daysAhead = 7
 
 // Maintain makes the partitions for the days around now, drops those of calls
-// older than keepDays, and forgets revocations, ended sessions and what lets
-// agents sign in where it has expired. Run it at start, before the first call is recorded, and every few
+// older than keepDays, and forgets revocations, ended sessions, approvals and what
+// lets agents sign in where it has expired. Run it at start, before the first call is recorded, and every few
 // hours.
 func (s *Store) Maintain(ctx context.Context, now time.Time, keepDays int) error {
 	day := now.UTC().Truncate(24 * time.Hour)
@@ -143,6 +143,9 @@ func (s *Store) Maintain(ctx context.Context, now time.Time, keepDays int) error
 		if _, err := s.service.Exec(ctx, `delete from `+table+` where expires_at <= $1`, now); err != nil {
 			return failure(err, "purge %s", table)
 		}
+	}
+	if _, err := s.service.Exec(ctx, `select purge_approvals()`); err != nil {
+		return failure(err, "purge approvals")
 	}
 	if _, err := s.service.Exec(ctx, `select purge_oauth()`); err != nil {
 		return failure(err, "purge OAuth codes, tokens, devices and clients")

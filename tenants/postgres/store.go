@@ -109,7 +109,7 @@ func (s *Store) In(ctx context.Context, tenant tenants.ID, fn func(tenants.Tx) e
 	// A UUID's text needs no quoting, and BEGIN takes no parameters.
 	begin := "begin; select set_config('app.tenant', '" + tenant.String() + "', true)"
 	err := pgx.BeginTxFunc(ctx, s.service, pgx.TxOptions{BeginQuery: begin}, func(t pgx.Tx) error {
-		return fn(&tx{db: t, tenant: tenant})
+		return fn(&tx{db: t, tenant: tenant, box: s.box})
 	})
 	if err != nil {
 		return failure(err, "tenant %s", tenant)
@@ -121,6 +121,7 @@ func (s *Store) In(ctx context.Context, tenant tenants.ID, fn func(tenants.Tx) e
 type tx struct {
 	db     pgx.Tx
 	tenant tenants.ID
+	box    *keyBox
 }
 
 var _ tenants.Tx = (*tx)(nil)

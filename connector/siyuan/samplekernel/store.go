@@ -339,7 +339,8 @@ func (k *Kernel) docAt(box, syPath string) (*document, bool) {
 // by id.
 func (k *Kernel) children(box, folder string) (kids []*document) {
 	for _, d := range k.docs {
-		if d.box == box && d.id() != box && path.Dir(d.path) == folder {
+		dir := d.path[:max(1, strings.LastIndexByte(d.path, '/'))] // path.Dir of a clean path, for workspaces of thousands
+		if dir == folder && d.box == box && d.id() != box {
 			kids = append(kids, d)
 		}
 	}

@@ -20,29 +20,59 @@ func deleteBlock(ctx context.Context, r *tools.Request, in catalogue.BlockID) (o
 	return catalogue.BlockDeleteOut{Success: true, ID: b.ID()}, err
 }
 
-// move proves the levels last: leaving a notebook needs more than staying in it.
-func move(ctx context.Context, r *tools.Request, in catalogue.BlockMoveIn) (out catalogue.BlockMoveOut, err error) {
+func previewDelete(ctx context.Context, r *tools.Request, in catalogue.BlockID) (contract.Preview, error) {
+	b, err := r.Session.Block(ctx, in.ID, contract.ReadWriteDelete)
+	if err != nil {
+		return contract.Preview{}, err
+	}
+	return r.Session.PreviewBlocks(ctx, []guard.Block{b})
+}
+
+// movable proves the levels last: leaving a notebook needs more than staying in
+// it.
+func movable(ctx context.Context, s *guard.Session, in catalogue.BlockMoveIn) (blocks []guard.Block, to guard.Anchor, err error) {
 	ids := in.IDs
 	if ids == nil {
 		ids = []string{in.ID}
 	}
-	var blocks []guard.Block
-	var targets []guard.Target
 	for _, id := range ids {
-		b, err := r.Session.Block(ctx, id, contract.Read)
+		b, err := s.Block(ctx, id, contract.Read)
 		if err != nil {
-			return out, err
+			return nil, to, err
 		}
-		blocks, targets = append(blocks, b), append(targets, b)
+		blocks = append(blocks, b)
 	}
-	to, err := where{previous: in.PreviousID, parent: in.ParentID}.anchor(ctx, r.Session)
+	if to, err = (where{previous: in.PreviousID, parent: in.ParentID}).anchor(ctx, s); err != nil {
+		return nil, to, err
+	}
+	for _, b := range blocks {
+		if err := s.MayLeave(b.Doc().Notebook(), to.Block.Doc().Notebook()); err != nil {
+			return nil, to, err
+		}
+	}
+	return blocks, to, nil
+}
+
+func previewMove(ctx context.Context, r *tools.Request, in catalogue.BlockMoveIn) (p contract.Preview, err error) {
+	blocks, to, err := movable(ctx, r.Session, in)
+	if err != nil {
+		return p, err
+	}
+	if p, err = r.Session.PreviewBlocks(ctx, blocks); err != nil {
+		return p, err
+	}
+	p.Target, err = r.Session.PreviewBlock(ctx, to.Block)
+	return p, err
+}
+
+func move(ctx context.Context, r *tools.Request, in catalogue.BlockMoveIn) (out catalogue.BlockMoveOut, err error) {
+	blocks, to, err := movable(ctx, r.Session, in)
 	if err != nil {
 		return out, err
 	}
+	var targets []guard.Target
 	for _, b := range blocks {
-		if err := r.Session.MayLeave(b.Doc().Notebook(), to.Block.Doc().Notebook()); err != nil {
-			return out, err
-		}
+		targets = append(targets, b)
 	}
 	err = r.Session.Write(ctx, r.Intent(append(targets, to.Block)...), func(ctx context.Context, tx *guard.Tx) error {
 		order, err := tx.Move(ctx, blocks, to)

@@ -93,11 +93,15 @@ func addToDailyNote(ctx context.Context, r *tools.Request, in catalogue.BlockAdd
 		targets = append(targets, d)
 	}
 	err = r.Session.Write(ctx, r.Intent(targets...), func(ctx context.Context, tx *guard.Tx) error {
-		note, _, err := tx.DailyNote(ctx, nb, known)
-		if err != nil {
+		var note guard.Doc
+		var ids []string
+		err := tx.All(func() (err error) {
+			note, _, err = tx.DailyNote(ctx, nb, known)
 			return err
-		}
-		ids, err := addTo(ctx, tx, note.Block(), text(in.DataType, in.Data), in.Position)
+		}, func() (err error) {
+			ids, err = addTo(ctx, tx, note.Block(), text(in.DataType, in.Data), in.Position)
+			return err
+		})
 		if err != nil {
 			return err
 		}

@@ -69,12 +69,26 @@ func rename(ctx context.Context, r *tools.Request, in catalogue.DocumentRenameIn
 	return catalogue.DocumentRenameOut{Success: true, ID: d.ID(), Notebook: d.Notebook().ID(), Path: d.Path(), Title: in.Title}, err
 }
 
-func remove(ctx context.Context, r *tools.Request, in catalogue.DocumentRemoveIn) (out catalogue.DocumentRemoveOut, err error) {
-	docs, err := docsIn(ctx, r.Session, in.IDs, in.Paths, contract.ReadWriteDelete)
+// removable proves the level for what is to be removed.
+func removable(ctx context.Context, s *guard.Session, in catalogue.DocumentRemoveIn) ([]guard.Doc, error) {
+	docs, err := docsIn(ctx, s, in.IDs, in.Paths, contract.ReadWriteDelete)
 	if err == nil && len(docs) == 0 {
 		docs = make([]guard.Doc, 1)
-		docs[0], err = docIn(ctx, r.Session, in.ID, in.Notebook, in.Path, contract.ReadWriteDelete)
+		docs[0], err = docIn(ctx, s, in.ID, in.Notebook, in.Path, contract.ReadWriteDelete)
 	}
+	return docs, err
+}
+
+func previewRemove(ctx context.Context, r *tools.Request, in catalogue.DocumentRemoveIn) (contract.Preview, error) {
+	docs, err := removable(ctx, r.Session, in)
+	if err != nil {
+		return contract.Preview{}, err
+	}
+	return r.Session.PreviewDocs(ctx, docs)
+}
+
+func remove(ctx context.Context, r *tools.Request, in catalogue.DocumentRemoveIn) (out catalogue.DocumentRemoveOut, err error) {
+	docs, err := removable(ctx, r.Session, in)
 	if err != nil {
 		return out, err
 	}
@@ -86,20 +100,39 @@ func remove(ctx context.Context, r *tools.Request, in catalogue.DocumentRemoveIn
 	return out, err
 }
 
-// move proves the levels last: leaving a notebook needs more than staying in it.
-func move(ctx context.Context, r *tools.Request, in catalogue.DocumentMoveIn) (out catalogue.DocumentMoveOut, err error) {
-	docs, err := docsIn(ctx, r.Session, in.FromIDs, in.FromPaths, contract.Read)
-	if err != nil {
-		return out, err
+// movable proves the levels last: leaving a notebook needs more than staying in
+// it.
+func movable(ctx context.Context, s *guard.Session, in catalogue.DocumentMoveIn) (docs []guard.Doc, to guard.Place, err error) {
+	if docs, err = docsIn(ctx, s, in.FromIDs, in.FromPaths, contract.Read); err != nil {
+		return nil, to, err
 	}
-	to, err := destination(ctx, r.Session, in)
-	if err != nil {
-		return out, err
+	if to, err = destination(ctx, s, in); err != nil {
+		return nil, to, err
 	}
 	for _, d := range docs {
-		if err := r.Session.MayLeave(d.Notebook(), to.Notebook); err != nil {
-			return out, err
+		if err := s.MayLeave(d.Notebook(), to.Notebook); err != nil {
+			return nil, to, err
 		}
+	}
+	return docs, to, nil
+}
+
+func previewMove(ctx context.Context, r *tools.Request, in catalogue.DocumentMoveIn) (p contract.Preview, err error) {
+	docs, to, err := movable(ctx, r.Session, in)
+	if err != nil {
+		return p, err
+	}
+	if p, err = r.Session.PreviewDocs(ctx, docs); err != nil {
+		return p, err
+	}
+	p.Target, err = r.Session.PreviewPlace(ctx, to)
+	return p, err
+}
+
+func move(ctx context.Context, r *tools.Request, in catalogue.DocumentMoveIn) (out catalogue.DocumentMoveOut, err error) {
+	docs, to, err := movable(ctx, r.Session, in)
+	if err != nil {
+		return out, err
 	}
 	err = r.Session.Write(ctx, r.Intent(append(trees(docs), to.Targets()...)...), func(ctx context.Context, tx *guard.Tx) error {
 		paths, err := tx.MoveDocs(ctx, docs, to)

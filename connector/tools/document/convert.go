@@ -71,16 +71,32 @@ func newPlace(ctx context.Context, s *guard.Session, in catalogue.DocumentHeadin
 	return to, &d, err
 }
 
+// joinable proves the levels for a document that becomes part of another.
+func joinable(ctx context.Context, s *guard.Session, in catalogue.DocumentToHeadingIn) (src guard.Doc, target guard.Block, err error) {
+	if src, err = s.ExactDoc(ctx, in.SrcID, contract.Read); err != nil {
+		return src, target, err
+	}
+	if target, err = s.Block(ctx, in.TargetID, contract.ReadWrite); err != nil {
+		return src, target, err
+	}
+	return src, target, s.MayLeave(src.Notebook(), target.Doc().Notebook())
+}
+
+func previewDocToHeading(ctx context.Context, r *tools.Request, in catalogue.DocumentToHeadingIn) (p contract.Preview, err error) {
+	src, target, err := joinable(ctx, r.Session, in)
+	if err != nil {
+		return p, err
+	}
+	if p, err = r.Session.PreviewDocs(ctx, []guard.Doc{src}); err != nil {
+		return p, err
+	}
+	p.Target, err = r.Session.PreviewBlock(ctx, target)
+	return p, err
+}
+
 func docToHeading(ctx context.Context, r *tools.Request, in catalogue.DocumentToHeadingIn) (out catalogue.DocumentToHeadingOut, err error) {
-	src, err := r.Session.ExactDoc(ctx, in.SrcID, contract.Read)
+	src, target, err := joinable(ctx, r.Session, in)
 	if err != nil {
-		return out, err
-	}
-	target, err := r.Session.Block(ctx, in.TargetID, contract.ReadWrite)
-	if err != nil {
-		return out, err
-	}
-	if err := r.Session.MayLeave(src.Notebook(), target.Doc().Notebook()); err != nil {
 		return out, err
 	}
 	err = r.Session.Write(ctx, r.Intent(src, src.Notebook(), target), func(ctx context.Context, tx *guard.Tx) error {

@@ -18,13 +18,13 @@ func Bindings() []tools.Binding {
 		tools.Bind(catalogue.DocumentGetOutline, getOutline),
 		tools.Bind(catalogue.DocumentSearchDocs, searchDocs),
 		tools.Bind(catalogue.DocumentRename, rename),
-		tools.Bind(catalogue.DocumentMove, move),
-		tools.Bind(catalogue.DocumentRemove, remove),
+		tools.BindDangerous(catalogue.DocumentMove, previewMove, move),
+		tools.BindDangerous(catalogue.DocumentRemove, previewRemove, remove),
 		tools.Bind(catalogue.DocumentReorder, reorder),
 		tools.Bind(catalogue.DocumentSetAttr, setAttr),
 		tools.Bind(catalogue.DocumentCreateDailyNote, createDailyNote),
 		tools.Bind(catalogue.DocumentDuplicate, duplicate),
 		tools.Bind(catalogue.DocumentHeadingToDoc, headingToDoc),
-		tools.Bind(catalogue.DocumentToHeading, docToHeading),
+		tools.BindDangerous(catalogue.DocumentToHeading, previewDocToHeading, docToHeading),
 	}
 }

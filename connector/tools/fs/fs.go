@@ -17,8 +17,8 @@ func Bindings() []tools.Binding {
 		tools.Bind(catalogue.FSWrite, write),
 		tools.Bind(catalogue.FSReplace, replace),
 		tools.Bind(catalogue.FSReorder, reorder),
-		tools.Bind(catalogue.FSRm, rm),
-		tools.Bind(catalogue.FSMv, mv),
+		tools.BindDangerous(catalogue.FSRm, previewRm, rm),
+		tools.BindDangerous(catalogue.FSMv, previewMv, mv),
 		tools.Bind(catalogue.FSSearch, search),
 	}
 }

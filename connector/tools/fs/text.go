@@ -89,6 +89,14 @@ func missingAbove(err error) error {
 	return err
 }
 
+func previewRm(ctx context.Context, r *tools.Request, in catalogue.FSRmIn) (contract.Preview, error) {
+	at, err := resolveDoc(ctx, r.Session, "path", in.Path, contract.ReadWriteDelete)
+	if err != nil {
+		return contract.Preview{}, err
+	}
+	return r.Session.PreviewDocs(ctx, []guard.Doc{*at.doc()})
+}
+
 func rm(ctx context.Context, r *tools.Request, in catalogue.FSRmIn) (out catalogue.FSRmOut, err error) {
 	at, err := resolveDoc(ctx, r.Session, "path", in.Path, contract.ReadWriteDelete)
 	if err != nil {
@@ -103,28 +111,44 @@ func rm(ctx context.Context, r *tools.Request, in catalogue.FSRmIn) (out catalog
 	return out, err
 }
 
-// mv proves the levels last: leaving a notebook needs more than staying in it.
-func mv(ctx context.Context, r *tools.Request, in catalogue.FSMvIn) (out catalogue.FSMvOut, err error) {
-	at, err := resolveDoc(ctx, r.Session, "from", in.From, contract.Read)
-	if err != nil {
-		return out, err
+// movable proves the levels last: leaving a notebook needs more than staying in
+// it. above is where the document goes, title what it is called there.
+func movable(ctx context.Context, s *guard.Session, in catalogue.FSMvIn) (at, above spot, title string, err error) {
+	if at, err = resolveDoc(ctx, s, "from", in.From, contract.Read); err != nil {
+		return at, above, "", err
 	}
 	to, err := parse("to", in.To)
 	if err != nil {
-		return out, err
+		return at, above, "", err
 	}
 	if len(to) < 2 {
-		return out, contract.InvalidFields(contract.Field{Path: "to", Message: "must be the new path with the title: /Notebook/Title"})
+		return at, above, "", contract.InvalidFields(contract.Field{Path: "to", Message: "must be the new path with the title: /Notebook/Title"})
 	}
 	parent, title := to.Split()
-	above, err := find(ctx, r.Session, parent, contract.Read)
-	if err != nil {
-		return out, missingAbove(err)
+	if above, err = find(ctx, s, parent, contract.Read); err != nil {
+		return at, above, "", missingAbove(err)
 	}
-	d := *at.doc()
-	if err := r.Session.MayLeave(d.Notebook(), above.place.Notebook); err != nil {
+	return at, above, title, s.MayLeave(at.doc().Notebook(), above.place.Notebook)
+}
+
+func previewMv(ctx context.Context, r *tools.Request, in catalogue.FSMvIn) (p contract.Preview, err error) {
+	at, above, title, err := movable(ctx, r.Session, in)
+	if err != nil {
+		return p, err
+	}
+	if p, err = r.Session.PreviewDocs(ctx, []guard.Doc{*at.doc()}); err != nil {
+		return p, err
+	}
+	p.Target = &contract.PreviewItem{Kind: "document", Title: title, Path: above.path.Child(title).String()}
+	return p.Clean(), nil
+}
+
+func mv(ctx context.Context, r *tools.Request, in catalogue.FSMvIn) (out catalogue.FSMvOut, err error) {
+	at, above, title, err := movable(ctx, r.Session, in)
+	if err != nil {
 		return out, err
 	}
+	d := *at.doc()
 	err = r.Session.Write(ctx, r.Intent(append(above.place.Targets(), d, d.Notebook())...), func(ctx context.Context, tx *guard.Tx) error {
 		there, err := r.Session.DocsNamed(ctx, *above.place, []string{title}, contract.Read)
 		if err != nil {

@@ -33,6 +33,14 @@ func remove(ctx context.Context, r *tools.Request, in catalogue.NotebookIn) (cat
 	return catalogue.NotebookRemoveOut{Success: true, Notebook: in.Notebook}, err
 }
 
+func previewRemove(ctx context.Context, r *tools.Request, in catalogue.NotebookIn) (contract.Preview, error) {
+	n, err := r.Session.Notebook(in.Notebook, contract.ReadWriteDelete)
+	if err != nil {
+		return contract.Preview{}, err
+	}
+	return r.Session.PreviewNotebook(ctx, n)
+}
+
 func rename(ctx context.Context, r *tools.Request, in catalogue.NotebookRenameIn) (catalogue.NotebookRenameOut, error) {
 	err := change(ctx, r, in.Notebook, contract.ReadWrite, func(ctx context.Context, tx *guard.Tx, n guard.Notebook) error {
 		return tx.RenameNotebook(ctx, n, in.Name)

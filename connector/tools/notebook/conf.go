@@ -54,21 +54,29 @@ func checkName(n guard.Notebook, c catalogue.NotebookConfUpdate) error {
 }
 
 // apply opens before and closes after everything else.
-func apply(ctx context.Context, tx *guard.Tx, n guard.Notebook, c catalogue.NotebookConfUpdate) (err error) {
-	err = tx.SetNotebookPaths(ctx, n, guard.NotebookPaths{
+func apply(ctx context.Context, tx *guard.Tx, n guard.Notebook, c catalogue.NotebookConfUpdate) error {
+	var parts []func() error
+	paths := guard.NotebookPaths{
 		RefCreate: c.RefCreateSavePath, DocCreate: c.CreateDocNameTemplate,
 		DailyNote: c.DailyNoteSavePath, DailyTemplate: c.DailyNoteTemplatePath,
-	})
-	if err == nil && c.Closed != nil && !*c.Closed {
-		n, err = tx.SetNotebookOpen(ctx, n, true)
 	}
-	if err == nil && c.Name != nil {
-		err = tx.RenameNotebook(ctx, n, *c.Name)
+	if paths != (guard.NotebookPaths{}) {
+		parts = append(parts, func() error { return tx.SetNotebookPaths(ctx, n, paths) })
 	}
-	if err == nil && c.Closed != nil && *c.Closed {
-		_, err = tx.SetNotebookOpen(ctx, n, false)
+	setOpen := func() (err error) {
+		n, err = tx.SetNotebookOpen(ctx, n, !*c.Closed)
+		return err
 	}
-	return err
+	if c.Closed != nil && !*c.Closed {
+		parts = append(parts, setOpen)
+	}
+	if c.Name != nil {
+		parts = append(parts, func() error { return tx.RenameNotebook(ctx, n, *c.Name) })
+	}
+	if c.Closed != nil && *c.Closed {
+		parts = append(parts, setOpen)
+	}
+	return tx.All(parts...)
 }
 
 func showConf(c guard.NotebookConf) catalogue.NotebookConf {

@@ -16,7 +16,7 @@ func Bindings() []tools.Binding {
 		tools.Bind(catalogue.NotebookList, list),
 		tools.Bind(catalogue.NotebookCreate, create),
 		tools.Bind(catalogue.NotebookSetOpenState, setOpenState),
-		tools.Bind(catalogue.NotebookRemove, remove),
+		tools.BindDangerous(catalogue.NotebookRemove, previewRemove, remove),
 		tools.Bind(catalogue.NotebookRename, rename),
 		tools.Bind(catalogue.NotebookGetConf, getConf),
 		tools.Bind(catalogue.NotebookSetConf, setConf),

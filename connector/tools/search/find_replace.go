@@ -52,6 +52,29 @@ func findReplace(ctx context.Context, r *tools.Request, in catalogue.SearchFindR
 	return out, err
 }
 
+// previewFindReplace tells where text is looked for: which of it changes is known
+// only once it is replaced.
+func previewFindReplace(ctx context.Context, r *tools.Request, in catalogue.SearchFindReplaceIn) (p contract.Preview, err error) {
+	if _, err = replacement(in); err != nil {
+		return p, err
+	}
+	var blocks []guard.Block
+	for _, id := range in.IDs {
+		b, err := r.Session.Block(ctx, id, contract.ReadWrite)
+		if err != nil {
+			return p, err
+		}
+		if inPaths(in.Paths, b) {
+			blocks = append(blocks, b)
+		}
+	}
+	if len(blocks) > 0 {
+		p, err = r.Session.PreviewBlocks(ctx, blocks)
+	}
+	p.Find, p.Replace = in.K, in.R
+	return p, err
+}
+
 func replacement(in catalogue.SearchFindReplaceIn) (guard.Edit, error) {
 	method := guard.Method(or(in.Method, 0))
 	if in.MethodName != "" {

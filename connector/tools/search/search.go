@@ -21,7 +21,7 @@ func Bindings() []tools.Binding {
 		tools.Bind(catalogue.SearchInvalidRefs, listInvalidRefs),
 		tools.Bind(catalogue.SearchAssets, searchAssets),
 		tools.Bind(catalogue.SearchSemantic, semantic),
-		tools.Bind(catalogue.SearchFindReplace, findReplace),
+		tools.BindDangerous(catalogue.SearchFindReplace, previewFindReplace, findReplace),
 		tools.Bind(catalogue.SearchAssetContent, fulltextAssetContent),
 	}
 }

@@ -1,0 +1,472 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"siyuan-broker/broker"
+	"siyuan-broker/cmd/internal/faultproxy"
+	"siyuan-broker/connector/siyuan/samplekernel"
+	"siyuan-broker/contract"
+	"siyuan-broker/tenants"
+)
+
+// killSeeds is how many times TestNothingIsWrittenTwice kills something; KILL_SEEDS
+// sets another number.
+const killSeeds = 60
+
+// killTimeout is the broker's bound for a call, and how long an agent waits.
+const killTimeout = 2 * time.Second
+
+// doomed is a home, its broker and its kernel, each a process that can be killed,
+// with something in between that can lose what is said.
+type doomed struct {
+	t       *testing.T
+	h       *hosting
+	tunnel  *faultproxy.Proxy // between connector and broker
+	steps   *stepper          // between connector and kernel
+	self    string            // this program, which is also the kernel
+	kernel  []string          // environment of the kernel
+	running map[string]*exec.Cmd
+	agent   *mcp.ClientSession
+	book    string // notebook that the writes are in
+}
+
+func newDoomed(t *testing.T) *doomed {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &doomed{t: t, h: newHosting(t), self: self, running: map[string]*exec.Cmd{}}
+	listen, kernel := strings.TrimPrefix(d.h.url, "http://"), freeAddr(t)
+	if d.tunnel, err = faultproxy.Start(listen); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.tunnel.Close() })
+	writes, err := samplekernel.New(samplekernel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = writes.Close() })
+	d.steps = &stepper{kernel: kernel, writes: writes.Faults()}
+	d.steps.arm(moment{})
+	front := httptest.NewServer(d.steps)
+	t.Cleanup(func() { d.steps.release(); front.CloseClientConnections(); front.Close() })
+	d.kernel = append(os.Environ(), "TEST_KERNEL_DIR="+t.TempDir(), "TEST_KERNEL_LISTEN="+kernel)
+	public := "http://" + d.tunnel.Addr()
+	d.h.env = with(d.h.env, "BROKER_PUBLIC_URLS="+public+","+d.h.url, "BROKER_CALL_TIMEOUT="+killTimeout.String(), "BROKER_CALLS_PER_MINUTE=0")
+	d.h.homeEnv = with(d.h.homeEnv, "CONNECTOR_BROKER="+public, "SIYUAN_API_URL="+front.URL)
+	d.h.run(d.h.broker, d.h.env, "migrate")
+	d.start("broker")
+	d.h.await(t, "the broker is ready", func() bool {
+		cmd := exec.Command(d.h.broker, "health")
+		cmd.Env = d.h.env
+		return cmd.Run() == nil
+	})
+	d.register()
+	d.start("kernel")
+	d.start("connector")
+	d.prepare()
+	return d
+}
+
+// register makes a tenant whose agent may do everything.
+func (d *doomed) register() {
+	made := d.h.json("tenant", "create", "--name", "Home", "--email", "you@example.org")
+	ids := []string{"--tenant", made["tenant"], "--instance", made["instance"]}
+	d.h.json(append([]string{"connector", "add", "--key", d.h.run(d.h.connector, d.h.homeEnv, "key")}, ids...)...)
+	agent := d.h.json(append([]string{"token", "create", "--name", "laptop", "--level", "rwd"}, ids...)...)
+	d.h.run(d.h.broker, d.h.env, append([]string{"tenant", "level", "--level", "rwd"}, ids...)...)
+	d.h.run(d.h.broker, d.h.env, append([]string{"tenant", "switch", "--name", "workspace"}, ids...)...)
+	c := broker.Config{DatabaseURL: d.setting("DATABASE_URL"), DatabaseRecord: d.setting("DATABASE_RECORDER_URL"), DatabaseDirect: d.setting("DATABASE_DIRECT_URL"),
+		MasterKey: d.setting("BROKER_MASTER_KEY")}
+	db, err := broker.OpenDatabase(d.t.Context(), &c, slog.New(slog.DiscardHandler))
+	d.check(err)
+	instance, err := uuid.Parse(made["instance"])
+	d.check(err)
+	tenant, err := uuid.Parse(made["tenant"])
+	d.check(err)
+	d.check(db.In(d.t.Context(), tenant, func(tx tenants.Tx) error {
+		for _, id := range []string{"block.delete", "block.move", "document.move", "document.remove", "notebook.remove"} {
+			tool, action, _ := strings.Cut(id, ".")
+			if err := tx.SetToggle(d.t.Context(), instance, tenants.Toggle{Tool: tool, Action: action, Enabled: true}); err != nil {
+				return err
+			}
+			if err := tx.SetConsent(d.t.Context(), instance, tenants.Consent{Tool: tool, Action: action, Mode: tenants.ConsentAllow}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	d.check(db.Close(context.Background()))
+	data := d.homeSetting("CONNECTOR_DATA")
+	d.check(os.WriteFile(filepath.Join(data, "policy.yaml"), []byte("max_level: rwd\n"), 0o600))
+	d.agent = (&client{url: d.h.url + "/mcp", token: agent["token"]}).connect(d.t)
+}
+
+func (d *doomed) setting(name string) string     { return lookup(d.h.env, name) }
+func (d *doomed) homeSetting(name string) string { return lookup(d.h.homeEnv, name) }
+
+func lookup(env []string, name string) string {
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+func (d *doomed) check(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *doomed) start(who string) {
+	d.t.Helper()
+	switch who {
+	case "broker":
+		d.running[who] = d.h.start(d.h.broker, d.h.env, "serve")
+	case "connector":
+		d.running[who] = d.h.start(d.h.connector, d.h.homeEnv, "run")
+	case "kernel":
+		d.running[who] = d.h.start(d.self, d.kernel)
+	}
+}
+
+// kill is SIGKILL.
+func (d *doomed) kill(who string) {
+	cmd := d.running[who]
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+// tell is what a call came to: its answer, or the code of its error, or neither
+// when no answer came.
+type tell struct {
+	body   map[string]any
+	code   contract.Code
+	detail map[string]any
+}
+
+func (d *doomed) call(args map[string]any) tell {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout+time.Second)
+	defer cancel()
+	args = cloneArgs(args)
+	tool := args["tool"].(string)
+	delete(args, "tool")
+	r, err := d.agent.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
+	if err != nil || len(r.Content) != 1 {
+		return tell{}
+	}
+	var out struct {
+		Error *struct {
+			Type, Code string
+			Detail     map[string]any
+		} `json:"error"`
+	}
+	text := []byte(r.Content[0].(*mcp.TextContent).Text)
+	var body map[string]any
+	if json.Unmarshal(text, &out) != nil || json.Unmarshal(text, &body) != nil {
+		d.t.Fatalf("answer %s", text)
+	}
+	if out.Error == nil {
+		return tell{body: body}
+	}
+	code := out.Error.Code
+	if code == "" {
+		code = out.Error.Type
+	}
+	return tell{code: contract.Code(code), detail: out.Error.Detail}
+}
+
+func cloneArgs(args map[string]any) map[string]any {
+	out := make(map[string]any, len(args))
+	for k, v := range args {
+		out[k] = v
+	}
+	return out
+}
+
+// sure calls until it succeeds; only undisturbed calls are made so.
+func (d *doomed) sure(args map[string]any) map[string]any {
+	d.t.Helper()
+	var last tell
+	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); {
+		if last = d.call(args); last.body != nil {
+			return last.body
+		}
+		if last.code != "" && !again(last.code) {
+			break
+		}
+		time.Sleep(20 * time.Millisecond) // until what was killed is back
+	}
+	d.t.Fatalf("%v: %+v", args, last)
+	return nil
+}
+
+// again: the answer says that nothing was done, or that it is not known.
+func again(c contract.Code) bool {
+	return slices.Contains([]contract.Code{
+		contract.OutcomeUnknown, contract.ConnectorOffline, contract.SiYuanOffline, contract.Offline, contract.TunnelReplaced, contract.Timeout,
+		contract.IndexUnavailable, contract.RateLimited, contract.SyncInProgress,
+	}, c)
+}
+
+func (d *doomed) prepare() {
+	d.t.Helper()
+	d.h.await(d.t, "the broker knows what the home allows", func() bool {
+		return d.call(map[string]any{"tool": "notebook", "action": "remove", "notebook": "20240101090000-missing"}).code == contract.NotFound
+	})
+	made := d.sure(map[string]any{"tool": "notebook", "action": "create", "name": "Doomed"})
+	d.book = made["notebook"].(map[string]any)["id"].(string)
+}
+
+// doc makes a document with three paragraphs and gives its id and theirs.
+func (d *doomed) doc(title string) (string, []any) {
+	d.t.Helper()
+	doc := d.sure(map[string]any{"tool": "document", "action": "create", "notebook": d.book, "path": "/" + title, "markdown": ""})["id"].(string)
+	blocks := d.sure(map[string]any{"tool": "block", "action": "append", "parentID": doc, "dataType": "markdown", "data": "one\n\ntwo\n\nthree"})["ids"].([]any)
+	return doc, blocks
+}
+
+// deeds are the kinds of write: each makes what it needs and gives its call.
+var deeds = []struct {
+	name string
+	args func(d *doomed, n string) map[string]any
+}{
+	{"append", func(d *doomed, n string) map[string]any {
+		doc, _ := d.doc(n)
+		return map[string]any{"tool": "block", "action": "append", "parentID": doc, "dataType": "markdown", "data": "a\n\n- b\n- c"}
+	}},
+	{"prepend", func(d *doomed, n string) map[string]any {
+		doc, _ := d.doc(n)
+		return map[string]any{"tool": "block", "action": "prepend", "parentID": doc, "dataType": "markdown", "data": "first"}
+	}},
+	{"insert several", func(d *doomed, n string) map[string]any {
+		_, b := d.doc(n)
+		return map[string]any{"tool": "block", "action": "insert", "blocks": []map[string]any{
+			{"dataType": "markdown", "data": "x", "previousID": b[0]}, {"dataType": "markdown", "data": "y", "nextID": b[2]}}}
+	}},
+	{"update", func(d *doomed, n string) map[string]any {
+		_, b := d.doc(n)
+		return map[string]any{"tool": "block", "action": "update", "id": b[1], "dataType": "markdown", "data": "two and a **half**"}
+	}},
+	{"update several", func(d *doomed, n string) map[string]any {
+		_, b := d.doc(n)
+		return map[string]any{"tool": "block", "action": "update", "items": []map[string]any{
+			{"id": b[0], "dataType": "markdown", "data": "uno"}, {"id": b[1], "dataType": "markdown", "data": "due"}}}
+	}},
+	{"attributes", func(d *doomed, n string) map[string]any {
+		_, b := d.doc(n)
+		return map[string]any{"tool": "block", "action": "set_attrs", "id": b[1], "attrs": map[string]any{"custom-a": "1", "name": "n" + n}}
+	}},
+	{"delete", func(d *doomed, n string) map[string]any {
+		_, b := d.doc(n)
+		return map[string]any{"tool": "block", "action": "delete", "id": b[1]}
+	}},
+	{"move blocks", func(d *doomed, n string) map[string]any {
+		doc, b := d.doc(n)
+		return map[string]any{"tool": "block", "action": "move", "ids": []any{b[1], b[2]}, "parentID": doc}
+	}},
+	{"create with parents and icon", func(d *doomed, n string) map[string]any {
+		return map[string]any{"tool": "document", "action": "create", "notebook": d.book, "path": "/a" + n + "/b/c", "markdown": "text", "icon": "1f4d4"}
+	}},
+	{"rename a document", func(d *doomed, n string) map[string]any {
+		doc, _ := d.doc(n)
+		return map[string]any{"tool": "document", "action": "rename", "id": doc, "title": "renamed " + n}
+	}},
+	{"move documents", func(d *doomed, n string) map[string]any {
+		one, _ := d.doc(n + "-1")
+		two, _ := d.doc(n + "-2")
+		return map[string]any{"tool": "document", "action": "move", "fromIDs": []string{one}, "toID": two}
+	}},
+	{"remove documents", func(d *doomed, n string) map[string]any {
+		one, _ := d.doc(n + "-1")
+		two, _ := d.doc(n + "-2")
+		return map[string]any{"tool": "document", "action": "remove", "ids": []string{one, two}}
+	}},
+	{"create a notebook", func(_ *doomed, n string) map[string]any {
+		return map[string]any{"tool": "notebook", "action": "create", "name": "Book " + n, "icon": "1f4d4"}
+	}},
+	{"notebook settings", func(d *doomed, n string) map[string]any {
+		return map[string]any{"tool": "notebook", "action": "set_conf", "notebook": d.book, "conf": map[string]any{"dailyNoteSavePath": "/day " + n, "name": "Doomed " + n}}
+	}},
+	{"remove a notebook", func(d *doomed, n string) map[string]any {
+		made := d.sure(map[string]any{"tool": "notebook", "action": "create", "name": "Gone " + n})
+		return map[string]any{"tool": "notebook", "action": "remove", "notebook": made["notebook"].(map[string]any)["id"]}
+	}},
+}
+
+// fates are what happens at a moment, and how things are put right after it.
+var fates = []struct {
+	name   string
+	at     func(d *doomed, m *moment)
+	mended func(d *doomed)
+}{
+	{"connector killed", func(d *doomed, m *moment) { m.happen, m.lose = func() { d.kill("connector") }, !m.after }, func(d *doomed) { d.start("connector") }},
+	{"kernel killed", func(d *doomed, m *moment) { m.happen, m.lose = func() { d.kill("kernel") }, true }, func(d *doomed) { d.start("kernel") }},
+	{"kernel silent", func(_ *doomed, m *moment) { m.happen, m.hold = func() {}, true }, func(d *doomed) { d.steps.release() }},
+	{"broker killed", func(d *doomed, m *moment) { m.happen = func() { d.kill("broker") } }, func(d *doomed) { d.start("broker") }},
+	{"tunnel reset", func(d *doomed, m *moment) {
+		m.happen = func() { d.tunnel.SetOpen(faultproxy.Both(faultproxy.Rule{Effect: faultproxy.Reset})) }
+	}, func(*doomed) {}},
+	{"tunnel silent", func(d *doomed, m *moment) {
+		m.happen = func() { d.tunnel.SetOpen(faultproxy.Both(faultproxy.Rule{Effect: faultproxy.Drop})) }
+	}, func(d *doomed) { d.tunnel.SetOpen(faultproxy.Both(faultproxy.Rule{Effect: faultproxy.Reset})) }},
+}
+
+// TestNothingIsWrittenTwice kills and silences connector, kernel, broker and
+// tunnel at every step of every kind of write. Whatever happens: no kernel write
+// is carried out twice, what the agent is told is true, and the same call sent
+// again tells how it ended.
+func TestNothingIsWrittenTwice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	seeds := killSeeds
+	if n, err := strconv.Atoi(os.Getenv("KILL_SEEDS")); err == nil {
+		seeds = n
+	}
+	const worlds = 3
+	for w := range worlds {
+		t.Run(fmt.Sprint("world ", w), func(t *testing.T) {
+			t.Parallel()
+			d := newDoomed(t)
+			usual := map[string]run{}
+			for seed := w; seed < seeds; seed += worlds {
+				d.try(seed, usual)
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// run is what an undisturbed call of a deed does.
+type run struct {
+	requests int
+	writes   map[string]int
+}
+
+// try is one seed. Deeds and fates go round so that every pair comes up; the
+// moment within the call is drawn.
+func (d *doomed) try(seed int, usual map[string]run) {
+	d.t.Helper()
+	deed, fate := deeds[seed%len(deeds)], fates[(seed/len(deeds)+seed)%len(fates)]
+	rng := rand.New(rand.NewPCG(uint64(seed), 0))
+	if _, ok := usual[deed.name]; !ok {
+		args := deed.args(d, fmt.Sprintf("dry%d", seed))
+		d.steps.arm(moment{})
+		d.sure(args)
+		n, writes, _ := d.steps.seen()
+		usual[deed.name] = run{n, writes}
+	}
+	want := usual[deed.name]
+	args := deed.args(d, fmt.Sprintf("s%d", seed))
+	key, err := uuid.NewV7()
+	d.check(err)
+	args["requestId"] = key.String()
+	m := moment{n: 1 + rng.IntN(want.requests), after: rng.IntN(2) == 1}
+	fate.at(d, &m)
+	name := fmt.Sprintf("seed %d: %s, %s at request %d of %d (after=%t)", seed, deed.name, fate.name, m.n, want.requests, m.after)
+
+	d.steps.arm(m)
+	first := d.call(args)
+	_, then, struck := d.steps.seen()
+	d.judgeFirst(name, first, then, want)
+	if struck {
+		fate.mended(d)
+	}
+	last := d.retry(args)
+	d.steps.release()
+	_, writes, _ := d.steps.seen()
+	d.judgeLast(name, last, writes, want)
+	d.steps.arm(moment{})
+}
+
+// retry sends the same call until its outcome is told.
+func (d *doomed) retry(args map[string]any) (last tell) {
+	limit := time.After(25 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if last = d.call(args); last.body != nil || last.code != "" && !again(last.code) {
+			return last
+		}
+		select {
+		case <-limit:
+			return last
+		case <-tick.C:
+		}
+	}
+}
+
+// judgeFirst holds the first answer against what had been carried out when it
+// came.
+func (d *doomed) judgeFirst(name string, a tell, writes map[string]int, want run) {
+	d.t.Helper()
+	switch {
+	case a.body == nil && a.code == "", a.code == contract.OutcomeUnknown: // claims nothing
+	case a.body != nil:
+		if !equalCounts(writes, want.writes) {
+			d.t.Errorf("%s: answered success after %v of %v", name, writes, want.writes)
+		}
+	case len(writes) > 0:
+		d.t.Errorf("%s: answered %s, which says that nothing happened, after %v", name, a.code, writes)
+	}
+}
+
+// judgeLast holds the final answer against everything that was carried out.
+func (d *doomed) judgeLast(name string, a tell, writes map[string]int, want run) {
+	d.t.Helper()
+	total := 0
+	for path, n := range writes {
+		total += n
+		if n > want.writes[path] {
+			d.t.Errorf("%s: %s was carried out %d times, want at most %d", name, path, n, want.writes[path])
+		}
+	}
+	switch {
+	case a.body != nil:
+		if !equalCounts(writes, want.writes) {
+			d.t.Errorf("%s: the retry says success, carried out is %v of %v", name, writes, want.writes)
+		}
+	case a.code == contract.PartlyDone:
+		if done, _ := a.detail["done"].([]any); len(done) != total {
+			d.t.Errorf("%s: the retry says that %v happened, carried out is %v", name, done, writes)
+		}
+	default:
+		d.t.Errorf("%s: the retry ends with %q %v after %v", name, a.code, a.detail, writes)
+	}
+}
+
+func equalCounts(a, b map[string]int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, n := range a {
+		if b[k] != n {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,283 @@
+package guard
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"siyuan-broker/connector/siyuan"
+)
+
+// Look names a way to look at the kernel that tells whether a step happened.
+type Look string
+
+// The looks. What they see is an id, a word or a digest, never text.
+const (
+	LookThere    Look = "there"    // whether a block or document exists: yes or no
+	LookText     Look = "text"     // the kramdown of a block, without attribute lists
+	LookWords    Look = "words"    // its letters and digits: what survives the kernel's own spelling
+	LookDOMWords Look = "domwords" // the same, of its DOM
+	LookAttrs    Look = "attrs"    // its attributes, but for those the kernel computes
+	LookChildren Look = "children" // the ids of its children, in order
+	LookTail     Look = "tail"     // the id of its last child
+	LookPlace    Look = "place"    // its parent and the block before it
+	LookTask     Look = "task"     // the marker of a task item
+	LookPath     Look = "path"     // notebook and storage path of a document
+	LookTitle    Look = "title"    // of a document
+	LookBelow    Look = "below"    // how many documents are right below a place, given as LookPath gives one
+	LookCites    Look = "cites"    // whether a block cites another, given as both: yes or no
+	LookNamed    Look = "named"    // how many notebooks have the name of that digest
+	LookListed   Look = "listed"   // whether a notebook exists: yes or no
+	LookName     Look = "name"     // of a notebook
+	LookIcon     Look = "icon"     // of a notebook
+	LookOpen     Look = "open"     // whether a notebook is open: yes or no
+	LookConf     Look = "conf"     // where a notebook puts new notes
+)
+
+const (
+	yes = "yes"
+	no  = "no"
+)
+
+func yesNo(b bool) string {
+	if b {
+		return yes
+	}
+	return no
+}
+
+// Verdict says whether a step happened.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Unclear Verdict = iota // the state is neither that before nor that after
+	NotDone                // everything is as it was before
+	Done                   // everything is as it was to be
+)
+
+// settleTime is how long the kernel may still be at work on a write whose answer
+// never came. A step counts as not done only when it is not done after it.
+const settleTime = time.Second
+
+// Decide looks whether a step happened. An error means that the kernel could not
+// be asked.
+func (g *Guard) Decide(ctx context.Context, st Step) (Verdict, error) {
+	if st.Repeatable != "" {
+		return NotDone, nil
+	}
+	v, err := g.decideNow(ctx, st)
+	if err != nil || v != NotDone {
+		return v, err
+	}
+	if err := g.opt.Sleep(ctx, settleTime); err != nil {
+		return Unclear, err
+	}
+	return g.decideNow(ctx, st)
+}
+
+func (g *Guard) decideNow(ctx context.Context, st Step) (Verdict, error) {
+	if err := g.r.Flush(ctx); err != nil { // deletions wait in a queue
+		return Unclear, err
+	}
+	before, after := 0, 0 // marks that prove it; -1 once one proves the contrary
+	for _, m := range st.Marks {
+		now, err := g.look(ctx, m.Look, siyuan.ID(m.ID))
+		if err != nil {
+			return Unclear, err
+		}
+		before, after = tally(before, m.Before, now), tally(after, m.After, now)
+	}
+	switch {
+	case before > 0:
+		return NotDone, nil
+	case after > 0:
+		return Done, nil
+	}
+	return Unclear, nil
+}
+
+func tally(n int, want, now string) int {
+	switch {
+	case want == "" || n < 0:
+		return n
+	case want == now:
+		return n + 1
+	}
+	return -1
+}
+
+// look is what there is to see now; something that is gone looks like "gone".
+func (g *Guard) look(ctx context.Context, l Look, id siyuan.ID) (string, error) {
+	seen, err := g.lookAt(ctx, l, id)
+	if errors.Is(err, siyuan.Missing) || errors.Is(err, siyuan.Rejected) {
+		return "gone", nil
+	}
+	return seen, err
+}
+
+func (g *Guard) lookAt(ctx context.Context, l Look, id siyuan.ID) (string, error) {
+	switch l {
+	case LookThere:
+		there, err := g.r.BlockExists(ctx, id)
+		return yesNo(there), err
+	case LookText, LookWords, LookTask:
+		text, err := g.r.BlockKramdown(ctx, id, siyuan.KramdownMarkdown)
+		switch l {
+		case LookWords:
+			return wordsMark(text), err
+		case LookTask:
+			return taskMark(taskMarker(text)), err
+		}
+		return textMark(text), err
+	case LookDOMWords:
+		dom, err := g.r.BlockDOM(ctx, id)
+		return wordsMark(domText(dom)), err
+	case LookAttrs, LookTitle:
+		attrs, err := g.r.BlockAttrs(ctx, id)
+		if l == LookTitle {
+			return digest(attrs["title"]), err
+		}
+		return attrsMark(attrs), err
+	case LookChildren:
+		children, err := g.r.ChildBlocks(ctx, id)
+		return childrenMark(children), err
+	case LookTail:
+		last, err := g.r.TailChildBlocks(ctx, id, 1)
+		if err != nil || len(last) == 0 {
+			return tailMark(""), err
+		}
+		return tailMark(last[0].ID), nil
+	case LookPlace:
+		infos, err := g.r.BlockTreeInfos(ctx, []siyuan.ID{id})
+		return placeMark(infos[id].ParentID, infos[id].PreviousID), err
+	case LookPath:
+		at, err := g.r.PathByID(ctx, id)
+		return pathMark(at.Notebook, at.Path), err
+	case LookBelow:
+		box, path, _ := strings.Cut(string(id), "/")
+		files, err := g.r.Docs(ctx, siyuan.ID(box), "/"+path)
+		files = slices.DeleteFunc(files, func(f siyuan.DocFile) bool { return string(f.ID) == box })
+		return belowMark(len(files)), err
+	case LookCites:
+		citing, cited, _ := strings.Cut(string(id), " ")
+		text, err := g.r.BlockKramdown(ctx, siyuan.ID(citing), siyuan.KramdownMarkdown)
+		return yesNo(cites(text, siyuan.ID(cited))), err
+	case LookConf:
+		conf, err := g.r.NotebookConf(ctx, id)
+		return confMark(conf), err
+	}
+	return g.lookAtNotebook(ctx, l, id)
+}
+
+func (g *Guard) lookAtNotebook(ctx context.Context, l Look, id siyuan.ID) (string, error) {
+	all, _, err := g.r.Notebooks(ctx)
+	if err != nil {
+		return "", err
+	}
+	if l == LookNamed {
+		return namedMark(all, string(id)), nil
+	}
+	i := slices.IndexFunc(all, func(n siyuan.Notebook) bool { return n.ID == id })
+	if l == LookListed {
+		return yesNo(i >= 0), nil
+	}
+	if i < 0 {
+		return "gone", nil
+	}
+	switch l {
+	case LookName:
+		return digest(all[i].Name), nil
+	case LookIcon:
+		return digest(all[i].Icon), nil
+	case LookOpen:
+		return yesNo(!all[i].Closed), nil
+	}
+	return "", errors.New("guard: unknown look " + string(l))
+}
+
+// thereMark is the mark of something that is made or taken away.
+func thereMark(id siyuan.ID, before, after bool) Mark {
+	return Mark{LookThere, string(id), yesNo(before), yesNo(after)}
+}
+
+func textMark(kramdown string) string { return digest(strings.TrimSpace(withoutZWSP(body(kramdown)))) }
+
+// wordsMark is what the kernel keeps of a text whatever form it stores it in.
+func wordsMark(text string) string {
+	return digest(strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, body(text)))
+}
+
+func taskMark(marker string) string { return "task " + strings.ToUpper(marker) }
+
+// attrsMark leaves out what the kernel makes and databases write.
+func attrsMark(attrs siyuan.Attrs) string {
+	own := maps.Clone(attrs)
+	for _, k := range computedAttrs {
+		delete(own, k)
+	}
+	maps.DeleteFunc(own, func(k, v string) bool { return v == "" || databaseAttr(k) })
+	b, err := json.Marshal(own) // sorted by key
+	if err != nil {
+		return "" // a map of texts always has a JSON form
+	}
+	return digest(string(b))
+}
+
+func childrenMark(children []siyuan.ChildBlock) string {
+	var ids strings.Builder
+	for _, c := range children {
+		ids.WriteString(string(c.ID) + " ")
+	}
+	return digest(ids.String())
+}
+
+func tailMark(id siyuan.ID) string { return "last " + string(id) }
+
+func placeMark(parent, previous siyuan.ID) string {
+	return "in " + string(parent) + " after " + string(previous)
+}
+
+func belowMark(n int) string { return strconv.Itoa(n) }
+
+func citesMark(citing, cited siyuan.ID) string { return string(citing) + " " + string(cited) }
+
+func pathMark(box siyuan.ID, path string) string { return string(box) + path }
+
+func namedMark(all []siyuan.Notebook, nameDigest string) string {
+	return strconv.Itoa(namedCount(all, nameDigest))
+}
+
+func namedCount(all []siyuan.Notebook, nameDigest string) int {
+	n := 0
+	for _, nb := range all {
+		if digest(nb.Name) == nameDigest {
+			n++
+		}
+	}
+	return n
+}
+
+func confMark(c siyuan.NotebookConf) string {
+	return digest(strings.Join([]string{
+		samePath(c.RefCreateSavePath), samePath(c.DocCreateSavePath), samePath(c.DailyNoteSavePath), samePath(c.DailyNoteTemplatePath),
+	}, "\n"))
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
