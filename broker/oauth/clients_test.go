@@ -28,11 +28,15 @@ func (l library) Document(_ context.Context, id string) (oauth.Document, error) 
 const (
 	claudeCodeDocument = "https://claude.ai/oauth/claude-code-client-metadata"
 	vscodeDocument     = "https://vscode.dev/oauth/client-metadata.json"
+	claudeDocument     = "https://claude.ai/oauth/mcp-oauth-client-metadata"
+	chatgptDocument    = "https://chatgpt.com/oauth/client.json"
 )
 
-// documented are the documents that Claude Code and VS Code publish, as far as
-// they matter here.
+// documented are the documents that the clients publish, as far as they matter
+// here.
 var documented = library{
+	claudeDocument:     {Name: "Claude", RedirectURIs: []string{"https://claude.ai/api/mcp/auth_callback", "https://claude.com/api/mcp/auth_callback"}},
+	chatgptDocument:    {Name: "ChatGPT", RedirectURIs: []string{"https://chatgpt.com/connector_platform_oauth_redirect"}},
 	claudeCodeDocument: {Name: "Claude Code", RedirectURIs: []string{"http://localhost/callback", "http://127.0.0.1/callback"}},
 	vscodeDocument:     {Name: "Visual Studio Code", RedirectURIs: []string{"http://127.0.0.1/", "http://127.0.0.1:33418/", "https://vscode.dev/redirect"}},
 }
@@ -58,6 +62,10 @@ func TestTheUsualClientsSignInAsTheyDo(t *testing.T) {
 		"Claude under its other name": {
 			register: `{"client_name":"Claude","redirect_uris":["https://claude.com/api/mcp/auth_callback"],"token_endpoint_auth_method":"client_secret_post"}`,
 			redirect: "https://claude.com/api/mcp/auth_callback",
+		},
+		"Claude by document": {client: claudeDocument, redirect: "https://claude.ai/api/mcp/auth_callback", scope: "notes:read notes:write notes:delete"},
+		"ChatGPT by document": {
+			client: chatgptDocument, redirect: "https://chatgpt.com/connector_platform_oauth_redirect", scope: "notes:read offline_access",
 		},
 		"ChatGPT": {
 			register: `{"client_name":"ChatGPT","redirect_uris":["https://chatgpt.com/connector/oauth/OUbdUMlL15Ct"],"grant_types":["authorization_code","refresh_token"],

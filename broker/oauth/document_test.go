@@ -49,6 +49,19 @@ func (d *documents) answer(kind, body string) {
 	}
 }
 
+// ChatGPT's document names keys as its usual way to prove itself; to a server
+// that wants no proof it gives none.
+func TestADocumentOfAClientThatCouldProveItselfIsRead(t *testing.T) {
+	t.Parallel()
+	d := newDocuments(t)
+	d.answer("application/json", fmt.Sprintf(`{"client_id":%q,"client_name":"ChatGPT","client_uri":"https://chatgpt.com/","redirect_uris":["https://chatgpt.com/connector_platform_oauth_redirect"],
+		"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none","private_key_jwt"],"token_endpoint_auth_signing_alg":"RS256",
+		"jwks_uri":"https://chatgpt.com/oauth/jwks.json","grant_types":["authorization_code","refresh_token"],"response_types":["code"]}`, d.url))
+	if doc, err := d.f.Document(t.Context(), d.url); err != nil || doc.Name != "ChatGPT" || len(doc.RedirectURIs) != 1 {
+		t.Errorf("got %+v, %v", doc, err)
+	}
+}
+
 func TestAMetadataDocumentIsReadAndKept(t *testing.T) {
 	t.Parallel()
 	d := newDocuments(t)

@@ -306,7 +306,8 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// pageText is what the main part of a page says, or all of it.
+// pageText is what the main part of a page says, or all of it, without what one
+// can press.
 func pageText(body []byte) string {
 	doc, err := html.Parse(bytes.NewReader(body))
 	if err != nil {
@@ -323,7 +324,7 @@ func pageText(body []byte) string {
 func text(n *html.Node) string {
 	var b strings.Builder
 	for x := range n.Descendants() {
-		if x.Type == html.TextNode && x.Parent.Data != "script" && x.Parent.Data != "style" {
+		if x.Type == html.TextNode && !slices.Contains([]string{"script", "style", "a", "button"}, x.Parent.Data) {
 			b.WriteString(x.Data + " ")
 		}
 	}
