@@ -138,7 +138,8 @@ func (s *Server) raw(conn net.Conn) {
 }
 
 // ServeHTTP is the WebSocket endpoint, to be mounted at wire.Path without any
-// middleware that buffers or times out. It returns when the session ends.
+// middleware that buffers or times out. It returns once the connection is taken
+// over; Stop waits for its end.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.begin(nil) {
 		unavailable(w, "This node is stopping.", 1)
@@ -176,9 +177,10 @@ func (s *Server) slot() (release func(), ok bool) {
 	}
 }
 
-// serve runs one connection to its end.
+// serve admits one connection and leaves it to a goroutine of its own, which
+// Stop waits for: the one that made the handshake has a deep stack, and behind
+// net/http buffers too, that a connector would keep while it idles.
 func (s *Server) serve(l *link, release func()) {
-	defer l.Close()
 	giveUp := context.AfterFunc(s.ctx, func() { _ = l.Close() })
 	run, err := s.establish(l)
 	giveUp()
@@ -186,9 +188,15 @@ func (s *Server) serve(l *link, release func()) {
 	if err != nil {
 		s.hub.n.rejected.Add(1)
 		s.cfg.Logger.Info("connector not admitted", "remote", l.remote, "error", err)
+		_ = l.Close()
 		return
 	}
-	run()
+	s.running.Add(1) // the caller is counted still
+	go func() {
+		defer s.running.Done()
+		defer l.Close()
+		run()
+	}()
 }
 
 func (s *Server) seen(rec ConnectorRecord) {

@@ -102,7 +102,7 @@ func (n *session) acceptControl(ctx context.Context) (*wire.Reader, error) {
 	limits := n.cfg.Limits.frame()
 	limits.Frame = wire.MaxStatus // no results here
 	n.controlSt, n.control = st, wire.NewWriter(st, limits)
-	return wire.NewReader(bufio.NewReaderSize(st, 1024), limits), nil
+	return wire.NewReader(bufio.NewReaderSize(st, 512), limits), nil
 }
 
 // run serves the control stream until the session ends, and returns when
@@ -321,7 +321,7 @@ func (n *session) addStream() {
 		n.end(fmt.Errorf("%w: open stream: %w", errLinkLost, err)) // the pool ends with it
 		return
 	}
-	s := newStream(st, n.cfg.Limits.frame(), 2048)
+	s := newStream(st, n.cfg.Limits.frame(), 1024)
 	s.pool = n.pool
 	n.pool.add(s)
 }
