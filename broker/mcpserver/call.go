@@ -56,9 +56,7 @@ func (s *Server) bound(next mcp.MethodHandler) mcp.MethodHandler {
 		ctx, running := s.live.track(ctx, who.Claims)
 		defer running.end()
 		running.on(who.Snapshot.Principal.Instance)
-		if who.Session != "" {
-			running.in(sessionKey{who.Claims.Tenant, who.Session})
-		}
+		running.in(who.session)
 		return next(ctx, method, req)
 	}
 }

@@ -245,7 +245,6 @@ func (s *Server) serveHotLegacy(w http.ResponseWriter, r *http.Request, who *Req
 		return true
 	}
 	who.Session, who.born, who.RPCID = key.id, t.id, string(c.id)
-	who.running.in(key)
 	sess, ok := s.use(w, r, key, who, false, func() (*session, error) { return connect(key, t, who.agent, restored(t)) })
 	if !ok {
 		return true
@@ -254,7 +253,7 @@ func (s *Server) serveHotLegacy(w http.ResponseWriter, r *http.Request, who *Req
 	ctx, running := s.live.track(context.WithoutCancel(r.Context()), who.Claims)
 	defer running.end()
 	running.on(who.Snapshot.Principal.Instance)
-	running.in(key)
+	running.in(sess)
 	id := c.rpcID()
 	if !sess.conn.begin(id, running.stop) {
 		refuseInFlight(w, c.id, id)

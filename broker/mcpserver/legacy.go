@@ -118,7 +118,6 @@ func (s *Server) inSession(w http.ResponseWriter, r *http.Request, who *Request,
 	if one := m.single(); one != nil {
 		who.RPCID = rpcID(one)
 	}
-	who.running.in(key)
 	sess, ok := s.use(w, r, key, who, false, func() (*session, error) { return connect(key, t, who.agent, restored(t)) })
 	if !ok {
 		return
@@ -143,7 +142,6 @@ func (s *Server) legacyGet(w http.ResponseWriter, r *http.Request, who *Request)
 		return
 	}
 	who.Session = key.id
-	who.running.in(key)
 	sess, ok := s.use(w, r, key, who, true, func() (*session, error) { return connect(key, t, who.agent, restored(t)) })
 	if !ok {
 		return
@@ -209,7 +207,8 @@ func (s *Server) ticketOf(ctx context.Context, key sessionKey) (ticket, error) {
 	return t, nil
 }
 
-// use takes a session from the table, opening it where needed, or refuses.
+// use takes a session from the table for a request, opening it where needed, or
+// refuses. Whatever ends the session from then on ends the request.
 func (s *Server) use(w http.ResponseWriter, r *http.Request, key sessionKey, who *Request, stream bool, open func() (*session, error)) (*session, bool) {
 	sess, gone, err := s.sessions.use(key, who.agent, stream, s.cfg.Now(), open)
 	s.closeAll(gone)
@@ -221,7 +220,10 @@ func (s *Server) use(w http.ResponseWriter, r *http.Request, key sessionKey, who
 	case err != nil:
 		s.unavailable(w, r, err)
 		return nil, false
-	case s.ended.has(&sess.ticket): // ended in the meantime
+	}
+	who.session = sess
+	who.running.in(sess)
+	if s.ended.has(&sess.ticket) { // ended in the meantime
 		s.sessions.done(sess, stream, s.cfg.Now())
 		s.closeAll(s.sessions.remove(func(x *session) bool { return x == sess }))
 		refuse(w, http.StatusNotFound, codeNoSession, "Session not found: initialize again.")

@@ -21,7 +21,7 @@ type live struct {
 type liveRequest struct {
 	claims   token.Claims
 	instance tenants.ID // zero while not known: then any instance of the tenant matches
-	session  sessionKey // legacy session it runs in, if any
+	session  *session   // legacy session it runs in, if any: this one, not another of the same id that takes its place
 	cancel   context.CancelCauseFunc
 	table    live
 }
@@ -56,7 +56,7 @@ func (r *liveRequest) on(instance tenants.ID) {
 	r.instance = instance
 }
 
-func (r *liveRequest) in(session sessionKey) {
+func (r *liveRequest) in(session *session) {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
 	r.session = session

@@ -28,6 +28,7 @@ type Request struct {
 	RPCID    string // JSON-RPC id of a single legacy message, in one form; "" if none
 
 	agent    *agentServer
+	session  *session // nil in the modern era
 	running  *liveRequest
 	body     []byte    // of a POST
 	messages messages  // in it, once the SDK's lane is taken

@@ -241,7 +241,7 @@ func (s *Server) closeAll(gone []*session) {
 	}
 	s.goWork(func() {
 		for _, sess := range gone {
-			s.live.cut(func(l *liveRequest) bool { return l.session == sess.key })
+			s.live.cut(func(l *liveRequest) bool { return l.session == sess })
 			if err := sess.mcp.Close(); err != nil {
 				s.cfg.Log.Debug("closing a session", "error", err)
 			}

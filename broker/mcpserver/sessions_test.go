@@ -377,6 +377,29 @@ func TestASessionSurvivesANewToken(t *testing.T) {
 	}
 }
 
+// A session that left memory comes back under its id; what ends the first does
+// not end what runs in the second.
+func TestClosingASessionCutsOnlyWhatRunsInIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	raw, claims := r.token(t, tenantA, agent)
+	key := sessionKey{tenantA, r.session(t, raw)}
+	old := r.server.sessions.held(key)
+	again := &session{key: key}
+	inOld, oldRequest := r.server.live.track(t.Context(), claims)
+	defer oldRequest.end()
+	oldRequest.in(old)
+	inNew, newRequest := r.server.live.track(t.Context(), claims)
+	defer newRequest.end()
+	newRequest.in(again)
+	r.server.closeAll(r.server.sessions.remove(func(s *session) bool { return s == old }))
+	<-inOld.Done()
+	newRequest.in(again) // waits until all that was to be cut is
+	if inNew.Err() != nil {
+		t.Errorf("the request in the session that came back was cut too: %v", context.Cause(inNew))
+	}
+}
+
 func TestASessionIsNobodyElses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
