@@ -57,10 +57,11 @@ test-siyuan:
 	@.ci/deps test
 	SIYUAN_API_URL="$(SIYUAN_API_URL)" SIYUAN_TOKEN="$(SIYUAN_TOKEN)" $(GO) test -count=1 -p 1 -run Live ./...
 
-## bench: a whole call against the echo floor of the same run
-bench:
+## bench: every target of speed in one table; FRPS and FRPC name frp's programs, SIYUAN_API_URL and SIYUAN_TOKEN a real SiYuan (docs/performance.md)
+bench: build
 	@.ci/deps test
-	$(GO) test ./cmd/internal/integration -run xxx -bench Call -benchtime 3s
+	@$(RELEASE) $(GO) build -o bin/bench ./cmd/internal/bench
+	@bin/bench
 
 ## payload: what an agent reads before its first call, in characters
 payload:

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -212,4 +214,52 @@ func footprint() [2]float64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return [2]float64{float64(m.HeapAlloc + m.StackInuse), float64(runtime.NumGoroutine())}
+}
+
+// BenchmarkHop is target 7: a call through the tunnel against a POST to a
+// net/http server that echoes, in turn, one caller and 200 bytes.
+func BenchmarkHop(b *testing.B) {
+	n, _, _ := pair(b, "tls", echo)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(w, r.Body)
+	}))
+	defer server.Close()
+	text := `"` + strings.Repeat("x", 198) + `"`
+	post := func() {
+		resp, err := server.Client().Post(server.URL, "application/json", strings.NewReader(text))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			b.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	hop := func() {
+		if res := n.call(b.Context(), contract.Call{Args: json.RawMessage(text)}, true); res.Err != nil {
+			b.Fatal(res.Err)
+		}
+	}
+	measure := func(f func(), times int) (took []time.Duration) {
+		for range times {
+			began := time.Now()
+			f()
+			took = append(took, time.Since(began))
+		}
+		return took
+	}
+	measure(hop, 200)
+	measure(post, 200)
+	for b.Loop() {
+		var hops, posts []time.Duration
+		for range 20 {
+			hops, posts = append(hops, measure(hop, 200)...), append(posts, measure(post, 200)...)
+		}
+		slices.Sort(hops)
+		slices.Sort(posts)
+		b.ReportMetric(1000*quantile(hops, 0.5), "hop-p50-µs")
+		b.ReportMetric(1000*quantile(posts, 0.5), "http-p50-µs")
+		b.ReportMetric(quantile(hops, 0.5)/quantile(posts, 0.5), "p50-ratio")
+	}
+	b.ReportMetric(0, "ns/op")
 }
