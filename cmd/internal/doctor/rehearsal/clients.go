@@ -24,7 +24,7 @@ func clients() []client {
 			redirect: "https://chatgpt.com/connector_platform_oauth_redirect", scope: "notes:read offline_access", era: "2025-11-25",
 		},
 		{
-			name: "ChatGPT, registered", // as it does for servers it knew before
+			name: "ChatGPT registers", // as it does for servers it knew before
 			register: `{"client_name":"ChatGPT","redirect_uris":["https://chatgpt.com/connector/oauth/doctor"],"grant_types":["authorization_code","refresh_token"],` +
 				`"response_types":["code"],"token_endpoint_auth_method":"none"}`,
 			redirect: "https://chatgpt.com/connector/oauth/doctor", scope: "notes:read offline_access", era: "2025-06-18",

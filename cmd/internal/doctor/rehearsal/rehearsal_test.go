@@ -138,6 +138,37 @@ func TestWithoutAPersonItSaysWhatWasNotTried(t *testing.T) {
 	}
 }
 
+// The operator presses Ctrl-C while a client holds a token.
+func TestAnInterruptLeavesNoAgent(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var at atomic.Pointer[url.URL]
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		if r.In.URL.Path == "/mcp" && r.In.Header.Get("Authorization") != "" {
+			interrupt()
+		}
+		r.SetURL(at.Load())
+		r.Out.Host = r.In.Host
+	}})
+	t.Cleanup(proxy.Close)
+	w := browser.Start(t, func(c *broker.Config) { c.PublicURLs = []string{proxy.URL} })
+	at.Store(&url.URL{Scheme: "http", Host: w.Broker.Addr().String()})
+	tenant := someone(t, w, "test@example.org", true)
+	d := &Doctor{URL: proxy.URL, Email: "test@example.org", Password: browser.Password}
+	probes := slices.DeleteFunc(d.Probes(), func(p doctor.Probe) bool { return slices.Contains(butFor("Cursor"), p.Name) })
+	probes[0].Needs = nil // of urldoctor
+	found := map[string]doctor.Finding{}
+	doctor.Run(ctx, probes, func(f doctor.Finding) { found[f.Name] = f })
+	if found["Cursor"].Status != doctor.Fail || found["clean-up"].Status != doctor.OK {
+		t.Errorf("%+v", found)
+	}
+	all := agents(t, w, tenant)
+	if len(all) != 1 || all[0].RevokedAt.IsZero() {
+		t.Errorf("left: %+v", all)
+	}
+}
+
 // A broker behind a front that does one thing wrong with the sign-in.
 func TestTheStepOfTheSignInThatFailsIsNamed(t *testing.T) {
 	t.Parallel()
