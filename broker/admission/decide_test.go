@@ -161,7 +161,7 @@ func TestListedIsCallable(t *testing.T) {
 			for _, a := range tool.Actions {
 				allowed := Decide(s, tool.Name, a.Name).Allowed()
 				any = any || allowed
-				_, err := disclosure.Help(tool, a.Name, s.Enabled)
+				_, err := disclosure.Help(tool, a.Name, s.Enabled, true)
 				if allowed != (err == nil) {
 					t.Fatalf("%s: allowed %v, help %v", a.ID(), allowed, err)
 				}

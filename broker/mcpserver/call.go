@@ -244,7 +244,7 @@ func help(tool *tools.Tool, topic string, snap *admission.Snapshot) (json.RawMes
 	if !offered(tool, snap) {
 		return nil, contract.Fail(contract.ActionDisabled, "No action of %s may be used by this agent.", tool.Name)
 	}
-	answer, err := disclosure.Help(tool, topic, snap.Enabled)
+	answer, err := disclosure.Help(tool, topic, snap.Enabled, snap.Strict())
 	if err != nil {
 		return nil, err
 	}

@@ -62,6 +62,6 @@ func (s *Server) helpAt(uri string, who *Request) (any, bool) {
 	if _, exact := tool.Action(topic); hasTopic && !exact {
 		return nil, false
 	}
-	answer, err := disclosure.Help(tool, topic, who.Snapshot.Enabled)
+	answer, err := disclosure.Help(tool, topic, who.Snapshot.Enabled, who.Snapshot.Strict())
 	return answer, err == nil
 }

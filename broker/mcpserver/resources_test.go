@@ -46,7 +46,7 @@ func TestA18HelpHasOnlyWhatTheAgentMayUse(t *testing.T) {
 					if err != nil {
 						continue
 					}
-					want, _ := disclosure.Help(tool, a.Name, snap.Enabled)
+					want, _ := disclosure.Help(tool, a.Name, snap.Enabled, snap.Strict())
 					if b, _ := json.Marshal(want); string(b) != text {
 						t.Errorf("%s: %s", a.ID(), text)
 					}

@@ -36,6 +36,10 @@ func (n *session) call(ctx context.Context, c contract.Call, idempotent bool, pr
 		return contract.Result{}, &broken{why: n.lost(errPoolClosed)}
 	}
 	defer n.leave()
+	if c.Safety.Asked() && !n.safety { // it would not see that, and write
+		return failed(contract.Fail(contract.Unsupported, "The connector of this home is too old to validate writes; nothing was done.").
+			WithHint("Ask the owner to update siyuan-connector, or send the call without a hash and without validateOnly.")), nil
+	}
 	s, err := n.streamFor(ctx, len(c.Args))
 	switch {
 	case errors.Is(err, errPoolClosed):

@@ -43,6 +43,7 @@ type session struct {
 	mux      *yamux.Session
 	pool     *pool
 	grants   grants
+	safety   bool // the connector knows validated writes
 	door     door
 	tasks    sync.WaitGroup
 
@@ -84,7 +85,7 @@ func (s *Server) newSession(l *link, rec ConnectorRecord, epoch int64, auth wire
 	n := &session{hub: s.hub, cfg: &s.cfg, log: log, rec: rec, epoch: epoch, since: s.cfg.Now(),
 		software: clip(auth.Software, 100), link: conn, mux: mux}
 	n.grants.offer(auth.Grants)
-	n.door.offered = auth.Bulk
+	n.door.offered, n.safety = auth.Bulk, auth.Safety
 	streams := s.cfg.Limits.Streams
 	if auth.MaxCalls > 0 {
 		streams = min(streams, auth.MaxCalls)

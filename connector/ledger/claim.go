@@ -148,7 +148,7 @@ func (c *Claim) fresh(made time.Time) error {
 	case made.Before(c.l.floor):
 		return contract.Fail(contract.RequestExpired, "The request id is older than the memory of this connector, so it may have been used before; nothing was executed.")
 	}
-	return c.l.room()
+	return c.l.room(c.req.Scope)
 }
 
 // open makes the past of a stored state.
@@ -213,7 +213,7 @@ func (c *Claim) Step(_ context.Context, st guard.Step) error {
 	n := len(c.steps)
 	err = c.transact(func() error {
 		if n == 0 {
-			if err := c.l.room(); err != nil {
+			if err := c.l.room(c.req.Scope); err != nil {
 				return err
 			}
 			const begin = "INSERT INTO writes (scope, id, action, digest, began, state) VALUES (?, ?, ?, ?, ?, ?)"

@@ -35,6 +35,7 @@ type Config struct {
 	Keep    time.Duration    // how long a request is remembered
 	Entries int              // most requests remembered at a time
 	Bytes   int64            // largest size of the file
+	Share   int              // most requests of one scope; default half of Entries, as it has half of Bytes
 	Now     func() time.Time // default time.Now
 	// Fresh says that this home never wrote before, so that an empty ledger is no
 	// loss. Without it a new file refuses keys that are older than itself: they may
@@ -62,6 +63,7 @@ CREATE TABLE IF NOT EXISTS writes (
 	began INTEGER NOT NULL, state INTEGER NOT NULL, answer BLOB,
 	PRIMARY KEY (scope, id)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS writes_began ON writes (began);
+CREATE INDEX IF NOT EXISTS writes_scope ON writes (scope, began);
 CREATE TABLE IF NOT EXISTS steps (
 	scope TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, step TEXT NOT NULL,
 	PRIMARY KEY (scope, id, n)) WITHOUT ROWID;
@@ -78,6 +80,9 @@ func Open(cfg Config) (*Ledger, error) {
 	}
 	if cfg.Bytes == 0 {
 		cfg.Bytes = DefaultBytes
+	}
+	if cfg.Share == 0 {
+		cfg.Share = max(1, cfg.Entries/2)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -182,10 +187,14 @@ func (l *Ledger) used() (int64, error) {
 	return pages * pageSize, err
 }
 
-// room refuses a new request when the ledger is full.
-func (l *Ledger) room() error {
-	entries := 0
-	err := l.query("SELECT count(*) FROM writes", nil, func(s *sqlite.Stmt) error { entries = s.ColumnInt(0); return nil })
+// room refuses a new request of a scope when the ledger is full, or when the
+// scope has taken up its share: one agent must not end the writing of all.
+func (l *Ledger) room(scope string) error {
+	entries, mine := 0, 0
+	err := l.query("SELECT (SELECT count(*) FROM writes), (SELECT count(*) FROM writes WHERE scope = ?)", []any{scope}, func(s *sqlite.Stmt) error {
+		entries, mine = s.ColumnInt(0), s.ColumnInt(1)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -193,10 +202,31 @@ func (l *Ledger) room() error {
 	if err != nil {
 		return err
 	}
-	if entries < l.cfg.Entries && used < l.cfg.Bytes-reserve {
-		return nil
+	if entries >= l.cfg.Entries || used >= l.cfg.Bytes-reserve {
+		return contract.Fail(contract.LedgerFull, "The connector remembers %d writes of the last %s and has no room for another; nothing was executed.", entries, days(l.cfg.Keep)).
+			WithHint("The home owner can give it more: ledger_entries and ledger_mb.")
 	}
-	return contract.Fail(contract.LedgerFull, "The connector remembers %d writes of the last %s and has no room for another; nothing was executed.", entries, days(l.cfg.Keep))
+	full := mine >= l.cfg.Share
+	if !full && used >= l.cfg.Bytes/2 { // only then one scope can have taken half
+		bytes, err := l.bytesOf(scope)
+		if err != nil {
+			return err
+		}
+		full = bytes >= l.cfg.Bytes/2
+	}
+	if full {
+		return contract.Fail(contract.LedgerFull, "The connector remembers %d writes of this agent of the last %s, which is its share; nothing was executed.", mine, days(l.cfg.Keep)).
+			WithHint("The oldest are forgotten as they come of age. The home owner can make the ledger larger: ledger_entries and ledger_mb.")
+	}
+	return nil
+}
+
+// bytesOf is what the rows of a scope hold, without SQLite's own bookkeeping.
+func (l *Ledger) bytesOf(scope string) (n int64, err error) {
+	const sum = `SELECT (SELECT coalesce(sum(length(scope) + length(id) + length(digest) + coalesce(length(answer), 0)), 0) FROM writes WHERE scope = ?1)
+		+ (SELECT coalesce(sum(length(scope) + length(id) + length(step)), 0) FROM steps WHERE scope = ?1)`
+	err = l.query(sum, []any{scope}, func(s *sqlite.Stmt) error { n = s.ColumnInt64(0); return nil })
+	return n, err
 }
 
 func days(d time.Duration) string {

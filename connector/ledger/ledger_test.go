@@ -220,7 +220,7 @@ func TestAWaitThatEndsSaysThatTheFirstStillRuns(t *testing.T) {
 func TestAFullLedgerRefusesNewRequestsAndAnswersOldOnes(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*ledger.Config){
-		"by entries": func(c *ledger.Config) { c.Entries = 3 },
+		"by entries": func(c *ledger.Config) { c.Entries, c.Share = 3, 3 },
 		"by bytes":   func(c *ledger.Config) { c.Bytes = 1<<20 + 64<<10 },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -247,6 +247,38 @@ func TestAFullLedgerRefusesNewRequestsAndAnswersOldOnes(t *testing.T) {
 			}
 			b.now = b.now.Add(ledger.DefaultKeep + 3*ledger.Skew)
 			b.claim(b.request(n)) // a week later there is room again
+		})
+	}
+}
+
+func TestOneAgentCannotFillTheLedgerForAll(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*ledger.Config){
+		"by entries": func(c *ledger.Config) { c.Entries = 8 },
+		"by bytes":   func(c *ledger.Config) { c.Bytes = 4 << 20 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBook(t, change)
+			wide := step
+			wide.Repeatable = strings.Repeat("x", 64<<10)
+			n := byte(0)
+			var err error
+			for ; n < 200; n++ {
+				var c *ledger.Claim
+				if c, err = b.Claim(t.Context(), b.request(n)); err != nil {
+					break
+				}
+				check(t, c.Step(t.Context(), wide))
+				c.Release()
+			}
+			if contract.CodeOf(err) != contract.LedgerFull || n < 4 {
+				t.Fatalf("after %d requests: %v", n, err)
+			}
+			other := b.request(n)
+			other.Scope = "t/i/m/another"
+			check(t, b.claim(other).Step(t.Context(), step))
+			b.claim(b.request(0)) // its known requests are answered
 		})
 	}
 }

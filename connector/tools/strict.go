@@ -20,8 +20,11 @@ import (
 // errValidated ends a handler whose write was only to be validated.
 var errValidated = errors.New("validated")
 
-// strict is the watch of one call. Of an action that writes several times it
-// sees the first.
+// errTwoWrites is a programming error: the hash would have covered only the first.
+var errTwoWrites = errors.New("tools: a handler wrote twice in one call")
+
+// strict is the watch of one call. An action makes all its changes in one write,
+// so what it sees is all there is.
 type strict struct {
 	structure bool
 	only      bool   // to be validated and not done
@@ -35,7 +38,7 @@ func (s *strict) Structure() bool { return s.structure }
 
 func (s *strict) Before(now guard.State) error {
 	if s.seen {
-		return nil
+		return contract.Internalf(errTwoWrites, "write under a hash")
 	}
 	s.seen, s.before = true, now
 	switch {

@@ -100,7 +100,7 @@ func (c *Client) try(ctx context.Context, way endpoint) (*session, error) {
 }
 
 func (c *Client) start(l *link) (*session, error) {
-	welcome, err := c.greet(l, wire.Auth{Kind: wire.KindCalls, MaxCalls: c.cfg.MaxCalls, Grants: maxGrants, Bulk: true})
+	welcome, err := c.greet(l, wire.Auth{Kind: wire.KindCalls, MaxCalls: c.cfg.MaxCalls, Grants: maxGrants, Bulk: true, Safety: true})
 	if err != nil {
 		return nil, err
 	}

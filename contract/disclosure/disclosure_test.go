@@ -163,7 +163,7 @@ func TestEveryExampleFitsTheListedSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, a := range tool.Actions {
-			answer, _ := disclosure.Help(tool, a.Name, func(*tools.Action) bool { return true })
+			answer, _ := disclosure.Help(tool, a.Name, func(*tools.Action) bool { return true }, true)
 			for _, ex := range answer.(disclosure.Topic).Examples {
 				var args map[string]any
 				if err := json.Unmarshal(ex, &args); err != nil {
@@ -205,7 +205,7 @@ func TestHelpExplainsAnEnabledActionUnderAnySpelling(t *testing.T) {
 	t.Parallel()
 	block, _ := tools.New().Tool("block")
 	for _, topic := range []string{"update", "Update", " update "} {
-		answer, err := disclosure.Help(block, topic, everything)
+		answer, err := disclosure.Help(block, topic, everything, true)
 		if err != nil {
 			t.Fatalf("topic %q: %v", topic, err)
 		}
@@ -214,12 +214,12 @@ func TestHelpExplainsAnEnabledActionUnderAnySpelling(t *testing.T) {
 		}
 	}
 	notebook, _ := tools.New().Tool("notebook")
-	answer, err := disclosure.Help(notebook, "ls", everything)
+	answer, err := disclosure.Help(notebook, "ls", everything, true)
 	if err != nil || answer.(disclosure.Topic).Action != "list" {
 		t.Errorf("topic ls: %v %v", answer, err)
 	}
 	document, _ := tools.New().Tool("document")
-	answer, err = disclosure.Help(document, "get-doc", everything)
+	answer, err = disclosure.Help(document, "get-doc", everything, true)
 	if err != nil || answer.(disclosure.Topic).Action != "get_doc" {
 		t.Errorf("topic get-doc: %v %v", answer, err)
 	}
@@ -229,7 +229,7 @@ func TestHelpKnowsNoDisabledTopic(t *testing.T) {
 	t.Parallel()
 	block, _ := tools.New().Tool("block")
 	for _, topic := range []string{"update", "nonsense"} {
-		_, err := disclosure.Help(block, topic, only("block.get_kramdown", "block.append"))
+		_, err := disclosure.Help(block, topic, only("block.get_kramdown", "block.append"), true)
 		if contract.CodeOf(err) != contract.UnknownHelpTopic {
 			t.Fatalf("topic %s: %v", topic, err)
 		}
@@ -237,7 +237,7 @@ func TestHelpKnowsNoDisabledTopic(t *testing.T) {
 			t.Errorf("detail %s, want %s", got, want)
 		}
 	}
-	answer, err := disclosure.Help(block, "", only("block.append"))
+	answer, err := disclosure.Help(block, "", only("block.append"), true)
 	if err != nil || len(answer.(disclosure.Index).Actions) != 1 {
 		t.Errorf("index %+v %v", answer, err)
 	}
@@ -301,5 +301,19 @@ func TestThePayloadCountsRunesOfWhatIsSent(t *testing.T) {
 	}
 	if p.Total != p.Instructions+p.ToolsList {
 		t.Errorf("total %d of %+v", p.Total, p)
+	}
+}
+
+func TestHelpTellsOfValidatingOnlyWhereItMayBeDone(t *testing.T) {
+	t.Parallel()
+	block, _ := tools.New().Tool("block")
+	for strict, want := range map[bool]bool{true: true, false: false} {
+		answer, err := disclosure.Help(block, "update", everything, strict)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := answer.(disclosure.Topic).Guard != ""; got != want {
+			t.Errorf("strict=%t: told=%t", strict, got)
+		}
 	}
 }

@@ -24,7 +24,7 @@ func page(t *testing.T, tool *tools.Tool) []byte {
 		fmt.Fprintf(&b, "\n%s\n", note)
 	}
 	for _, a := range tool.Actions {
-		answer, err := disclosure.Help(tool, a.Name, func(*tools.Action) bool { return true })
+		answer, err := disclosure.Help(tool, a.Name, func(*tools.Action) bool { return true }, true)
 		if err != nil {
 			t.Fatal(err)
 		}

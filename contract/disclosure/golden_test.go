@@ -69,7 +69,7 @@ func TestHelpReadsAsReviewed(t *testing.T) {
 	t.Parallel()
 	block, _ := tools.New().Tool("block")
 	for name, topic := range map[string]string{"help_block.golden": "", "help_block_update.golden": "update"} {
-		answer, err := disclosure.Help(block, topic, everything)
+		answer, err := disclosure.Help(block, topic, everything, true)
 		if err != nil {
 			t.Fatal(err)
 		}

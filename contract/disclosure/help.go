@@ -72,13 +72,15 @@ type ListContract struct {
 
 // Help answers action=help: the Index of a tool, or the Topic of one enabled
 // action. Topics are matched as action names are.
-func Help(tool *tools.Tool, topic string, enabled Enabled) (any, *contract.Error) {
+//
+// strict says that the tenant lets writes be validated first.
+func Help(tool *tools.Tool, topic string, enabled Enabled, strict bool) (any, *contract.Error) {
 	actions := usable(tool, enabled)
 	if topic = tools.ActionName(topic); topic == "" || topic == "overview" || topic == HelpAction {
 		return index(tool, actions), nil
 	}
 	if a, ok := tool.Resolve(topic); ok && slices.Contains(actions, a) {
-		return explain(a), nil
+		return explain(a, strict), nil
 	}
 	valid := []string{}
 	for _, a := range actions {
@@ -96,12 +98,12 @@ func index(tool *tools.Tool, actions []*tools.Action) Index {
 	return ix
 }
 
-func explain(a *tools.Action) Topic {
+func explain(a *tools.Action, strict bool) Topic {
 	t := Topic{
 		Tool: a.Tool, Action: a.Name, Signature: a.Signature(), Summary: a.Summary, Needs: needs(a), Consent: a.Dangerous,
 		Guidance: a.Guidance, Accepts: a.ParamAliases, Schema: a.Schema(),
 	}
-	if field := a.Guarded.Field(); field != "" {
+	if field := a.Guarded.Field(); strict && field != "" {
 		t.Guard = "Optional, unless the tenant requires it: send it with " + ValidateParam + "=true to get a hash, then again with " + field + " set to it; it is done only if nothing changed meanwhile."
 	}
 	for _, r := range a.Rules {

@@ -59,6 +59,7 @@ type Auth struct {
 	MaxCalls int    `json:"max_calls,omitempty"` // calls it runs at once; absent: as the broker likes
 	Grants   int    `json:"grants,omitempty"`    // grants it remembers by digest; absent: none
 	Bulk     bool   `json:"bulk,omitempty"`      // calls: it opens a bulk session when asked, and takes STREAM
+	Safety   bool   `json:"safety,omitempty"`    // calls: it knows Call.Safety; without, a validation would be a write
 	Epoch    int64  `json:"epoch,omitempty"`     // bulk: of the session it belongs to
 }
 
