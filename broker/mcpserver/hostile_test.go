@@ -232,7 +232,7 @@ func TestSlowAndEndlessBodiesAreCutOff(t *testing.T) {
 		if sent >= 64<<20 {
 			t.Error("64 MiB were taken")
 		}
-		resp, err := http.ReadResponse(reader, nil) // unless the reset came first
+		resp, err := http.ReadResponse(reader, nil)                                                                            // unless the reset came first
 		if err == nil && resp.StatusCode != http.StatusRequestEntityTooLarge && resp.StatusCode != http.StatusRequestTimeout { // a loaded machine may be that slow
 			t.Errorf("%d", resp.StatusCode)
 		}
