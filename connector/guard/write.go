@@ -20,6 +20,7 @@ type Tx struct {
 	notes map[string]bool // notebooks of the targets
 	more  bool            // the handler has further writes to make after this one
 	sent  bool            // a kernel write was answered
+	doubt error           // of a kernel write whose answer never came
 }
 
 // Write runs a write: it locks the targets, proves again that they are where
@@ -183,10 +184,14 @@ func (tx *Tx) coversTree(n Notebook) error {
 // errNoMarks is a programming error: nothing could tell whether the step happened.
 var errNoMarks = errors.New("guard: a step needs marks, or a reason why it has none")
 
-// step remembers one kernel write and sends it.
+// step remembers one kernel write and sends it. Behind one whose answer never
+// came there is no other: what became of the last step is what a retry looks at.
 func (tx *Tx) step(ctx context.Context, st Step, send func(w *siyuan.Writer) error) error {
 	if (len(st.Marks) == 0) == (st.Repeatable == "") {
 		return contract.Internalf(errNoMarks, "step %s", st.Op)
+	}
+	if tx.doubt != nil {
+		return tx.doubt
 	}
 	st.More = st.More || tx.more
 	st.Notebooks = slices.Sorted(maps.Keys(tx.notes))
@@ -199,6 +204,8 @@ func (tx *Tx) step(ctx context.Context, st Step, send func(w *siyuan.Writer) err
 		tx.sent = true
 	case siyuan.KindOf(err) != siyuan.OutcomeUnknown:
 		return errors.Join(err, tx.entry.Drop(ctx))
+	default:
+		tx.doubt = err
 	}
 	return err
 }

@@ -31,7 +31,12 @@ type onceDesk struct {
 
 func newOnceDesk(t *testing.T) *onceDesk {
 	t.Helper()
-	d := &onceDesk{Home: guardtest.New(t), t: t, path: filepath.Join(t.TempDir(), "ledger.db")}
+	return newOnceDeskWith(t, guardtest.Notes())
+}
+
+func newOnceDeskWith(t *testing.T, notes guardtest.Docs) *onceDesk {
+	t.Helper()
+	d := &onceDesk{Home: guardtest.NewWith(t, notes), t: t, path: filepath.Join(t.TempDir(), "ledger.db")}
 	d.start()
 	t.Cleanup(func() { _ = d.l.Close() })
 	return d

@@ -61,6 +61,15 @@ type Home struct {
 
 	mu      sync.Mutex
 	answers map[string]string // canned data by API path
+	between func(http.Handler) http.Handler
+}
+
+// Between puts something in front of the kernel, for what a test wants to count
+// or to lose.
+func (h *Home) Between(wrap func(http.Handler) http.Handler) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.between = wrap
 }
 
 // Answer makes an API path such as /api/riff/getRiffDueCards answer the given
@@ -75,9 +84,14 @@ func (h *Home) Answer(path, data string) {
 func (h *Home) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	data, canned := h.answers[r.URL.Path]
+	between := h.between
 	h.mu.Unlock()
 	if !canned {
-		h.Kernel.Handler().ServeHTTP(w, r)
+		kernel := h.Kernel.Handler()
+		if between != nil {
+			kernel = between(kernel)
+		}
+		kernel.ServeHTTP(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
