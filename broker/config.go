@@ -45,6 +45,7 @@ type Config struct {
 	CallsPerMinute  int           `key:"calls_per_minute" env:"BROKER_CALLS_PER_MINUTE" default:"600" doc:"Calls an agent may make in a minute, on all nodes together, where its tenant has no limit of its own; 0: any number."`
 	ToolPerMinute   int           `key:"calls_per_minute_tool" env:"BROKER_CALLS_PER_MINUTE_TOOL" default:"0" doc:"Calls an agent may make to one tool in a minute, on all nodes together; 0: any number."`
 	TenantPerMinute int           `key:"calls_per_minute_tenant" env:"BROKER_CALLS_PER_MINUTE_TENANT" default:"6000" doc:"Calls all agents of a tenant may make in a minute, on all nodes together; 0: any number."`
+	Heartbeat       time.Duration `key:"sse_heartbeat" env:"BROKER_SSE_HEARTBEAT" default:"12s" doc:"Longest silence on a stream to an agent before a sign of life, from 1s to 5m. Shorter than the shortest idle timeout of the proxies on the way."`
 	HotLane         bool          `key:"hot_lane" env:"BROKER_HOT_LANE" default:"true" doc:"Answer plain tool calls on the short way; off: every call goes through the MCP SDK, with the same answers but slower."`
 	SignUp          string        `key:"sign_up" env:"BROKER_SIGN_UP" default:"invite" doc:"Who may make an account in the console: closed (the operator adds people), invite (with a link from siyuan-broker user invite) or open (anybody)."`
 	OIDCIssuer      string        `key:"oidc_issuer" env:"BROKER_OIDC_ISSUER" doc:"URL of the OpenID provider with which people may sign in; empty: passwords only."`
@@ -142,6 +143,9 @@ func (c *Config) Validate() error {
 		if d <= 0 {
 			fail("%s: must be greater than zero", name)
 		}
+	}
+	if c.Heartbeat != 0 && (c.Heartbeat < time.Second || c.Heartbeat > 5*time.Minute) { // 0: the standard
+		fail("sse_heartbeat: %v is not from 1s to 5m", c.Heartbeat)
 	}
 	for name, n := range map[string]int{"max_request_bytes": c.MaxRequestBytes, "max_result_bytes": c.MaxResultBytes} {
 		if n < 4096 {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"siyuan-broker/connector/ledger"
 	"siyuan-broker/connector/pair"
@@ -23,8 +24,10 @@ type Config struct {
 	Policy        string `key:"policy" env:"CONNECTOR_POLICY" doc:"The home policy file; empty: policy.yaml in the data folder."`
 	LedgerEntries int    `key:"ledger_entries" env:"CONNECTOR_LEDGER_ENTRIES" default:"50000" doc:"How many writes of the last 7 days are remembered, so that none is executed twice; when there are more, further writes are refused."`
 	LedgerMB      int    `key:"ledger_mb" env:"CONNECTOR_LEDGER_MB" default:"64" doc:"Largest size of that memory, ledger.db in the data folder, in MiB."`
-	LogLevel      string `key:"log_level" env:"CONNECTOR_LOG_LEVEL" default:"info" doc:"debug, info, warn or error."`
-	LogFormat     string `key:"log_format" env:"CONNECTOR_LOG_FORMAT" default:"text" doc:"json or text."`
+	// ReconnectMax is the cap of tunnel.Backoff; 0 is the standard.
+	ReconnectMax time.Duration `key:"reconnect_max" env:"CONNECTOR_RECONNECT_MAX" default:"1m" doc:"Longest wait before the next attempt to reach the broker, from 1s to 1h. Waits are drawn evenly up to a bound that doubles from one second to this; what a broker asks for (Retry-After) comes on top."`
+	LogLevel     string        `key:"log_level" env:"CONNECTOR_LOG_LEVEL" default:"info" doc:"debug, info, warn or error."`
+	LogFormat    string        `key:"log_format" env:"CONNECTOR_LOG_FORMAT" default:"text" doc:"json or text."`
 }
 
 // Validate completes defaults and reports every setting that cannot work.
@@ -45,6 +48,9 @@ func (c *Config) Validate() error {
 	}
 	if c.LedgerEntries < 1 || c.LedgerMB < minLedgerMB {
 		bad = append(bad, fmt.Errorf("ledger_entries, ledger_mb: must be at least 1 and %d", minLedgerMB))
+	}
+	if c.ReconnectMax != 0 && (c.ReconnectMax < time.Second || c.ReconnectMax > time.Hour) {
+		bad = append(bad, fmt.Errorf("reconnect_max: %v is not from 1s to 1h", c.ReconnectMax))
 	}
 	return errors.Join(bad...)
 }

@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -83,6 +84,7 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 		Handler:  whenReady{c.home, c.work},
 		Status:   tunnel.Status{Current: c.home.Status, Changed: c.home.Changed()},
 		Software: "siyuan-connector " + version, Logger: log,
+		Backoff: tunnel.Backoff{Base: time.Second, Cap: cmp.Or(cfg.ReconnectMax, time.Minute)},
 	})
 	if err != nil {
 		return nil, errors.Join(err, c.ledger.Close())

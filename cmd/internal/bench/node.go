@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"siyuan-broker/broker"
 	"siyuan-broker/contract"
 	"siyuan-broker/tenants"
@@ -79,32 +81,43 @@ func statsOf() nodeStats {
 	return nodeStats{Memory: int64(m.HeapAlloc + m.StackInuse), Goroutines: runtime.NumGoroutine(), CPU: spent}
 }
 
+// registering is how many tenants are made at once.
+const registering = 6
+
 // register makes tenants with an instance for each home.
 func register(ctx context.Context, store tenants.Store, n int, seed string) error {
+	var g errgroup.Group
+	g.SetLimit(registering)
 	for first := 0; first < n; first += perTenant {
-		owner, err := store.CreateUser(ctx, tenants.User{Email: fmt.Sprintf("owner-%d@example.org", first), Name: "Owner"})
-		if err != nil {
-			return err
-		}
-		t, err := store.CreateTenant(ctx, "Bench", owner.ID)
-		if err != nil {
-			return err
-		}
-		err = store.In(ctx, t.ID, func(tx tenants.Tx) error {
-			for i := first; i < min(n, first+perTenant); i++ {
-				in, err := tx.CreateInstance(ctx, tenants.Instance{Name: fmt.Sprint("Home ", i), DefaultLevel: contract.Read, Enabled: true})
-				if err != nil {
-					return err
-				}
-				if _, err := tx.RegisterConnector(ctx, tenants.Connector{InstanceID: in.ID, Name: "bench", PublicKey: publicOf(keyOf(seed, i))}); err != nil {
-					return err
-				}
+		g.Go(func() error {
+			if err := registerTenant(ctx, store, first, min(n, first+perTenant), seed); err != nil {
+				return fmt.Errorf("register homes %d and on: %w", first, err)
 			}
 			return nil
 		})
-		if err != nil {
-			return fmt.Errorf("register homes %d and on: %w", first, err)
-		}
 	}
-	return nil
+	return g.Wait()
+}
+
+func registerTenant(ctx context.Context, store tenants.Store, first, end int, seed string) error {
+	owner, err := store.CreateUser(ctx, tenants.User{Email: fmt.Sprintf("owner-%d@example.org", first), Name: "Owner"})
+	if err != nil {
+		return err
+	}
+	t, err := store.CreateTenant(ctx, "Bench", owner.ID)
+	if err != nil {
+		return err
+	}
+	return store.In(ctx, t.ID, func(tx tenants.Tx) error {
+		for i := first; i < end; i++ {
+			in, err := tx.CreateInstance(ctx, tenants.Instance{Name: fmt.Sprint("Home ", i), DefaultLevel: contract.Read, Enabled: true})
+			if err != nil {
+				return err
+			}
+			if _, err := tx.RegisterConnector(ctx, tenants.Connector{InstanceID: in.ID, Name: "bench", PublicKey: publicOf(keyOf(seed, i))}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
