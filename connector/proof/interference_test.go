@@ -243,7 +243,9 @@ const (
 
 // refusedHere are actions that answer nobody in these worlds, with the reason.
 var refusedHere = map[string]string{
-	"search.semantic": "it is refused while anything is hidden, and the sample kernel has no embedding service",
+	"search.semantic":     "it is refused while anything is hidden, and the sample kernel has no embedding service",
+	"system.conf":         "it is refused while anything is hidden",
+	"system.perform_sync": "the sample kernel has no sync",
 }
 
 // bound are the actions that have a handler; the others answer unsupported and
@@ -349,7 +351,7 @@ func (ws worlds) write(t *testing.T, a *catalogue.Action, seed uint64, budget in
 	}
 	ws.compareHidden(t, a, before)
 	t.Logf("%s: %d of %d calls wrote", a.ID(), answers, asked)
-	if answers == 0 {
+	if answers == 0 && refusedHere[a.ID()] == "" {
 		t.Errorf("%s never wrote: nothing is proven about it", a.ID())
 	}
 	return ws.again(t)

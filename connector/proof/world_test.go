@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -125,7 +126,8 @@ func (w *world) call(a ask) outcome {
 	r := w.exec[a.viewer.name].Handle(context.Background(), contract.Call{
 		Method: a.method, Tool: a.action.Tool, Action: a.action.Name, RequestID: "req-proof", Grant: a.viewer.grant(w.notes), Args: a.args,
 	}, func(p contract.Progress) { o.Progress = append(o.Progress, p) })
-	o.Body, o.Stats, o.Log = string(r.Body), r.Stats, w.logs.take()
+	// Each world has a folder of its own, which says nothing about notes.
+	o.Body, o.Stats, o.Log = strings.ReplaceAll(string(r.Body), w.kernel.Dir(), "/workspace"), r.Stats, w.logs.take()
 	o.Stats.KernelUS, o.Stats.TotalUS = 0, 0
 	if r.Err != nil {
 		o.Err, o.code = string(r.Err.Body()), contract.CodeOf(r.Err)

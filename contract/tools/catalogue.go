@@ -11,7 +11,7 @@ type Catalogue struct{ tools []*Tool }
 
 // New returns the whole catalogue: always the same, immutable one.
 var New = sync.OnceValue(func() *Catalogue {
-	return newCatalogue(fsTool(), notebookTool(), documentTool(), blockTool(), searchTool())
+	return newCatalogue(fsTool(), notebookTool(), documentTool(), blockTool(), searchTool(), systemTool())
 })
 
 func newCatalogue(ts ...*Tool) *Catalogue {

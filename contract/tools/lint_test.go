@@ -26,7 +26,7 @@ func TestEveryActionHasALevel(t *testing.T) {
 	t.Parallel()
 	least := map[tools.Kind]contract.Level{tools.Read: contract.Read, tools.Write: contract.ReadWrite, tools.Delete: contract.ReadWriteDelete, tools.UI: contract.Read}
 	// A workspace switch stands in for the level of what does not edit notes.
-	belowItsKind := []string{"notebook.set_permission"}
+	belowItsKind := []string{"notebook.set_permission", "system.notify"}
 	each(t, func(t *testing.T, a *tools.Action) {
 		if a.Level == contract.None {
 			t.Error("has no level")
@@ -92,6 +92,7 @@ var unreferenced = map[string]string{
 	"notebook.set_conf.conf.refCreateSavePath":     "a template",
 	"notebook.set_conf.conf.dailyNoteSavePath":     "a template",
 	"notebook.set_conf.conf.dailyNoteTemplatePath": "a file of the workspace",
+	"system.conf.keyPath":                          "a setting",
 }
 
 func TestEveryIDLikeParameterSaysWhatItPointsAt(t *testing.T) {

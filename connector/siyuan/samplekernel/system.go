@@ -35,6 +35,7 @@ func systemRoutes() map[string]route {
 		"/api/notification/pushErrMsg": {serve: pushMsg},
 		"/api/setting/getPublish":      {serve: getPublish, noBody: true},
 		"/api/sync/getSyncInfo":        {serve: getSyncInfo, noBody: true},
+		"/api/sync/performSync":        {serve: nothing}, // success, as the real one says where no sync is set up
 		"/api/snippet/getSnippet":      {serve: getSnippet},
 		"/api/petal/loadPetals":        {serve: loadPetals},
 		"/api/broadcast/getChannels":   {serve: getChannels, noBody: true},
