@@ -38,7 +38,11 @@ func (g *generator) arguments(a *tools.Action, most int) []json.RawMessage {
 	slices.SortFunc(list, func(x, y json.RawMessage) int { return strings.Compare(string(x), string(y)) })
 	list = slices.CompactFunc(list, func(x, y json.RawMessage) bool { return string(x) == string(y) })
 	g.r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	return append(corners, g.choose(a, list, most)...)
+	list = append(corners, g.choose(a, list, most)...)
+	for len(list) > 0 && len(list) < len(viewers()) { // so that each viewer asks
+		list = append(list, list[0])
+	}
+	return list
 }
 
 // corners are the places that links to something hidden come together in, alone
