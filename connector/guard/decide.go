@@ -40,6 +40,8 @@ const (
 	LookIcon     Look = "icon"     // of a notebook
 	LookOpen     Look = "open"     // whether a notebook is open: yes or no
 	LookConf     Look = "conf"     // where a notebook puts new notes
+	LookTag      Look = "tag"      // whether a block has the tag of that digest: yes or no
+	LookTags     Look = "tags"     // the same, or a tag below it
 )
 
 const (
@@ -171,6 +173,8 @@ func (g *Guard) lookAt(ctx context.Context, l Look, id siyuan.ID) (string, error
 		citing, cited, _ := strings.Cut(string(id), " ")
 		text, err := g.r.BlockKramdown(ctx, siyuan.ID(citing), siyuan.KramdownMarkdown)
 		return yesNo(cites(text, siyuan.ID(cited))), err
+	case LookTag, LookTags:
+		return g.lookAtTags(ctx, string(id), l == LookTags)
 	case LookConf:
 		conf, err := g.r.NotebookConf(ctx, id)
 		return confMark(conf), err

@@ -246,6 +246,8 @@ var refusedHere = map[string]string{
 	"search.semantic":     "it is refused while anything is hidden, and the sample kernel has no embedding service",
 	"system.conf":         "it is refused while anything is hidden",
 	"system.perform_sync": "the sample kernel has no sync",
+	"tag.rename":          "it is refused while anything is hidden",
+	"tag.remove":          "it is refused while anything is hidden",
 }
 
 // bound are the actions that have a handler; the others answer unsupported and

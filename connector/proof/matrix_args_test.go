@@ -70,7 +70,7 @@ func exampleDocs() []doc {
 	}
 	slices.SortFunc(docs, func(x, y doc) int { return strings.Compare(x.name, y.name) })
 	return append([]doc{
-		{exampleProjects, "", "Projects", "All projects."},
+		{exampleProjects, "", "Projects", "All projects. #urgent#"},
 		{exampleAlpha, "/" + exampleProjects, "Alpha", alpha},
 		{exampleBeta, "/" + exampleProjects, "Beta", "See ((" + exampleBlock + " \"Monday\"))."},
 	}, docs...)

@@ -102,6 +102,8 @@ var refusedExamples = map[string]string{
 	"search.semantic":     "it is refused while anything is hidden",
 	"system.conf":         "it is refused while anything is hidden",
 	"system.perform_sync": "the home has no sync",
+	"tag.rename":          "it is refused while anything is hidden",
+	"tag.remove":          "it is refused while anything is hidden",
 }
 
 func TestEveryExampleRunsOrSaysWhyNot(t *testing.T) {

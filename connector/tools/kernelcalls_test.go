@@ -51,6 +51,7 @@ func TestKernelCallsDoNotGrowWithTheWorkspace(t *testing.T) {
 		{"search.search_assets", `{"k":"x"}`, 4},
 		{"search.get_backlinks", `{"id":"` + guardtest.Intro + `"}`, 12},
 		{"search.list_invalid_refs", `{}`, 8},
+		{"tag.list", `{}`, 5},
 		{"system.bootstrap", `{}`, 2},
 		{"system.get_version", `{}`, 2},
 		{"system.get_current_time", `{}`, 2},

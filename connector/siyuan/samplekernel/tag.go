@@ -74,8 +74,9 @@ func sortTags(n *tagNode, mode int) {
 }
 
 // eachTag calls change for every tag mark of all open notebooks that is the
-// label or below it, and saves what it changed. It leaves `updated` alone.
-func (k *Kernel) eachTag(label string, change func(n *ast.Node, rest string)) error {
+// label or below it, and with the tags of documents; change says whether it did
+// anything, and "" takes a document's tag away. `updated` is left alone.
+func (k *Kernel) eachTag(label string, mark func(n *ast.Node, rest string) bool, ofDoc func(rest string) (string, bool)) error {
 	for _, id := range sortedKeys(k.docs) {
 		d, changed := k.docs[id], false
 		var marks []*ast.Node
@@ -88,9 +89,22 @@ func (k *Kernel) eachTag(label string, change func(n *ast.Node, rest string)) er
 		for _, n := range marks {
 			name := strings.Trim(text.MarkText(n), "#")
 			if rest, below := strings.CutPrefix(name, label); below && (rest == "" || rest[0] == '/') {
-				change(n, rest)
-				changed = true
+				changed = mark(n, rest) || changed
 			}
+		}
+		var kept []string
+		for _, name := range strings.Split(text.Attr(d.root, "tags"), ",") {
+			if rest, below := strings.CutPrefix(name, label); below && (rest == "" || rest[0] == '/') {
+				if to, does := ofDoc(rest); does {
+					name, changed = to, true
+				}
+			}
+			if name != "" {
+				kept = append(kept, name)
+			}
+		}
+		if changed {
+			text.SetAttr(d.root, "tags", strings.Join(kept, ","))
 		}
 		if changed {
 			if err := k.save(d); err != nil {
@@ -110,16 +124,24 @@ func renameTag(k *Kernel, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, k.eachTag(old, func(n *ast.Node, rest string) { n.TextMarkTextContent = path.Clean(label + rest) })
+	return nil, k.eachTag(old, func(n *ast.Node, rest string) bool {
+		n.TextMarkTextContent = path.Clean(label + rest)
+		return true
+	}, func(rest string) (string, bool) { return path.Clean(label + rest), true })
 }
 
-// removeTag takes the mark out together with its text.
+// removeTag takes the mark out together with its text; tags below it stay.
 func removeTag(k *Kernel, a args) (any, error) {
 	label, err := a.needText("label")
 	if err != nil {
 		return nil, err
 	}
-	return nil, k.eachTag(label, func(n *ast.Node, _ string) { n.Unlink() })
+	return nil, k.eachTag(label, func(n *ast.Node, rest string) bool {
+		if rest == "" {
+			n.Unlink()
+		}
+		return rest == ""
+	}, func(rest string) (string, bool) { return "", rest == "" })
 }
 
 // getBookmark groups bookmarked blocks by label, newest labels of use aside:

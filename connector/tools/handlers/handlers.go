@@ -12,9 +12,10 @@ import (
 	"siyuan-broker/connector/tools/notebook"
 	"siyuan-broker/connector/tools/search"
 	"siyuan-broker/connector/tools/system"
+	"siyuan-broker/connector/tools/tag"
 )
 
 // All returns the handler of every action.
 func All() []tools.Binding {
-	return slices.Concat(fs.Bindings(), notebook.Bindings(), document.Bindings(), block.Bindings(), search.Bindings(), system.Bindings())
+	return slices.Concat(fs.Bindings(), notebook.Bindings(), document.Bindings(), block.Bindings(), search.Bindings(), system.Bindings(), tag.Bindings())
 }
