@@ -107,10 +107,14 @@ func (r *report) write(out io.Writer) {
 	}
 	r.writeParts(out)
 	r.writeIdle(out)
+	goals := r.goals()
+	if len(goals) == 0 {
+		return
+	}
 	fmt.Fprintln(out, "\nTargets.")
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "#\twhat\treached\ttarget\tverdict")
-	for _, g := range r.goals() {
+	for _, g := range goals {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", g.number, g.what, g.reached, g.wanted, g.verdict())
 	}
 	_ = t.Flush() // out is a buffer or the terminal
