@@ -22,7 +22,7 @@ type idleResult struct {
 const (
 	keepaliveFor = 20 * time.Second // a ping is due within 18 s
 	aloneFor     = 4 * time.Second
-	crowdWithin  = 3 * time.Minute
+	crowdWithin  = 5 * time.Minute
 )
 
 // measureIdle starts a node and n homes that have nothing to do.
