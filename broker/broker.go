@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"siyuan-broker/broker/admission"
+	"siyuan-broker/broker/approvals"
+	"siyuan-broker/broker/consent"
 	"siyuan-broker/broker/console"
 	"siyuan-broker/broker/mcpserver"
 	"siyuan-broker/broker/memory"
@@ -61,6 +63,8 @@ type Broker struct {
 	people    *people.People
 	oauth     *oauth.Server
 	console   *console.Console
+	consent   *consent.Desk
+	approvals *approvals.Pages
 	pairing   *pairing.Service
 	pairPages *pairing.Pages
 	memory    *memory.Page
@@ -124,11 +128,13 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 		return nil, err
 	}
 
+	b.newConsent()
 	b.mcp, err = mcpserver.New(mcpserver.Config{
 		PublicURLs: cfg.PublicURLs, Issuer: b.Issuer(), Catalogue: catalogue, Tokens: verifier, Snapshots: b.snapshots,
 		Relay: b.cluster.relay, Limit: b.cluster.limit(perMinute{cfg.CallsPerMinute, cfg.ToolPerMinute, cfg.TenantPerMinute}), Recorder: b.recorder,
 		Keys: db, Ended: endedSessions{db, b.cluster.net, log}, Peers: b.cluster.peers(), Book: book{db}, Virtual: &memory.Files{Store: db, Now: b.now}, Version: version, Origins: cfg.AllowedOrigins, Scopes: oauth.Scopes(), Log: log,
 		CallTimeout: cfg.CallTimeout, MaxBody: int64(cfg.MaxRequestBytes), NoHotLane: !cfg.HotLane, Heartbeat: cmp.Or(o.heartbeat, cfg.Heartbeat),
+		Budget: b.budget, Consent: b.consent,
 	})
 	if err != nil {
 		return nil, err
@@ -141,6 +147,9 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 		return nil, err
 	}
 	if err := b.newPairing(audiences); err != nil {
+		return nil, err
+	}
+	if err := b.newApprovals(); err != nil {
 		return nil, err
 	}
 	if err := b.newMemory(); err != nil {
@@ -269,6 +278,7 @@ func (b *Broker) Run(ctx context.Context) error {
 
 	b.revoked.Start(ctx)
 	b.recorder.Start()
+	b.consent.Start()
 	b.mcp.Start(ctx)
 	server := &http.Server{
 		Handler: b.routes(), ReadHeaderTimeout: readTimeout, IdleTimeout: idleTimeout,
@@ -322,6 +332,7 @@ func (b *Broker) stop(server *http.Server) {
 		b.log.Warn("requests did not end in time", "error", err)
 		_ = server.Close()
 	}
+	b.consent.Stop()
 	b.cluster.stop(ctx)
 	b.revoked.Stop()
 	b.snapshots.Wait()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"siyuan-broker/broker/approvals"
 	"siyuan-broker/broker/cluster"
 	"siyuan-broker/broker/console"
 	"siyuan-broker/broker/memory"
@@ -25,6 +26,7 @@ func navigation() []page.NavItem {
 		{Path: console.HomePath, Key: "nav.home"},
 		{Path: page.Path(oauth.AgentsPath), Key: "nav.agents"},
 		{Path: page.Path(memory.PagePath), Key: "nav.memory"},
+		{Path: page.Path(approvals.Path), Key: "nav.approvals"},
 		{Path: page.Path(oauth.ConnectPath), Key: "nav.connect"},
 		{Path: page.Path(pairing.PagePath), Key: "nav.pair"},
 	}

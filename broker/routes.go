@@ -56,6 +56,13 @@ func (b *Broker) routes() *echo.Echo {
 	e.POST("/console/account/password", b.signed(c.DoPassword))
 	e.POST("/console/account/signout-everywhere", b.signed(c.DoSignOutEverywhere))
 
+	// Calls that wait for a person.
+	waiting := b.signed(b.approvals.Handler().ServeHTTP)
+	e.GET("/console/approvals", waiting)
+	e.GET("/console/approvals/list", waiting)
+	e.GET("/console/approvals/:tenant/:id", waiting)
+	e.POST("/console/approvals/:tenant/:id", waiting)
+
 	// Letting connectors in. The handler has the same patterns once more, for what
 	// is in the path.
 	pair := b.signed(b.pairPages.Handler().ServeHTTP)

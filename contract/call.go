@@ -16,6 +16,7 @@ type Call struct {
 	Method    string          // "" means MethodCall
 	Tool      string          // settled name, as in contract/tools
 	Action    string          // settled name
+	Replay    bool            // answer from what is remembered of RequestID, and never execute
 	RequestID string          // correlates logs; for writes also the at-most-once key
 	Trace     string          // W3C traceparent, or ""
 	Grant     *Grant          // never nil

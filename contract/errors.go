@@ -81,6 +81,9 @@ const (
 	StateChanged         Code = "state_changed"
 	TemplateMissing      Code = "template_missing"
 	ConfirmationRequired Code = "confirmation_required"
+	ConfirmationInvalid  Code = "confirmation_invalid"
+	ConfirmationUsed     Code = "confirmation_used"
+	ConfirmationDeclined Code = "confirmation_declined"
 	Offline              Code = "offline"
 	ConnectorOffline     Code = "connector_offline"
 	SiYuanOffline        Code = "siyuan_offline"
@@ -135,6 +138,9 @@ var vocabulary = []Entry{
 	{StateChanged, TypeConflict, RetryNo, "The note changed since it was looked at.", "Read it again and decide anew."},
 	{TemplateMissing, TypeConflict, RetryNo, "The notebook's template file does not exist.", "Ask the owner to correct the template path in the notebook's settings."},
 	{ConfirmationRequired, TypeConfirmation, RetrySame, "A person has to agree first.", "Show the person the link in detail, then send the same call again."},
+	{ConfirmationInvalid, TypeConfirmation, RetryNo, "The confirmation that came with the call is not good for it; nothing was done.", "Send the call as a new one, without requestId and confirmationToken, to ask again."},
+	{ConfirmationUsed, TypeConfirmation, RetryNo, "The agreement to this call was used before; nothing was done now.", "Read the note to see what the first call did. Send a new call, without requestId, to ask again."},
+	{ConfirmationDeclined, TypePermission, RetryNo, "A person declined the call; nothing was done.", "Ask the person what they want instead of trying again."},
 	{Offline, TypeOffline, RetryAfter, "The home cannot be reached.", "Send the call again after retry_after_s."},
 	{ConnectorOffline, TypeOffline, RetryAfter, "The connector at home is not connected.", "Ask the owner to start siyuan-connector; detail.last_seen says when it was last here."},
 	{SiYuanOffline, TypeOffline, RetryAfter, "The connector runs, but SiYuan does not answer it.", "Ask the owner to start SiYuan."},

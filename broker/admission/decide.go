@@ -30,7 +30,6 @@ const (
 	NoSwitch      Reason = "no_switch"      // workspace-wide, and its switch is off
 	LevelTooLow   Reason = "level_too_low"  // in every notebook
 	ConsentDenied Reason = "consent_denied" // the tenant answers no for everybody
-	ConsentNeeded Reason = "consent_needed" // a person would have to agree
 )
 
 // EndsAccess reports whether the principal's credential is of no use any more,
@@ -83,8 +82,8 @@ func (s *Snapshot) decide(a *tools.Action) Decision {
 		d.Reason, d.Switch = NoSwitch, a.Switch
 	case !s.highest(a).Allows(a.Level):
 		d.Reason, d.Need, d.Have = LevelTooLow, a.Level, s.highest(a)
-	case a.Dangerous:
-		d.Reason = s.consent(a)
+	case a.Dangerous && s.Consent(a) == tenants.ConsentDeny:
+		d.Reason = ConsentDenied
 	}
 	return d
 }
@@ -106,15 +105,21 @@ func (s *Snapshot) highest(a *tools.Action) contract.Level {
 	return s.best
 }
 
-// consent admits a dangerous action only where the tenant asks nobody: there is
-// no way yet to ask a person, and an action that can only be refused must not
-// be listed.
-func (s *Snapshot) consent(a *tools.Action) Reason {
-	switch s.consents[a.ID()] {
-	case tenants.ConsentAllow:
-		return Permitted
-	case tenants.ConsentDeny:
-		return ConsentDenied
+// Consent says how a person agrees to a call of an admitted action: ConsentAllow
+// where nobody is asked, which goes for all that are not dangerous. What an action
+// needs at least, a tenant cannot lower.
+func (s *Snapshot) Consent(a *tools.Action) tenants.ConsentMode {
+	if !a.Dangerous {
+		return tenants.ConsentAllow
 	}
-	return ConsentNeeded
+	mode, chosen := s.consents[a.ID()]
+	switch {
+	case mode == tenants.ConsentDeny:
+		return mode
+	case a.Agreement == tools.InConsole:
+		return tenants.ConsentConsole
+	case !chosen, a.Agreement == tools.ByPerson && mode == tenants.ConsentPreview:
+		return tenants.ConsentAsk
+	}
+	return mode
 }

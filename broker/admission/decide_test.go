@@ -87,10 +87,10 @@ func TestDecideNamesTheReason(t *testing.T) {
 		"workspace, plain member": {workspace, func(f *tenants.Snapshot, a *tools.Action) {
 			f.Role, f.Toggles, f.Switches, f.Shares = tenants.Member, []tenants.Toggle{toggle(a, true)}, contract.Switches(), map[string]contract.Level{work: contract.ReadWriteDelete}
 		}, NotManager, contract.PermissionDenied},
-		"dangerous, undecided": {dangerous, func(f *tenants.Snapshot, a *tools.Action) { f.Toggles = []tenants.Toggle{toggle(a, true)} }, ConsentNeeded, contract.ActionDisabled},
-		"dangerous, ask":       {dangerous, consent(tenants.ConsentAsk), ConsentNeeded, contract.ActionDisabled},
-		"dangerous, console":   {dangerous, consent(tenants.ConsentConsole), ConsentNeeded, contract.ActionDisabled},
-		"dangerous, preview":   {dangerous, consent(tenants.ConsentPreview), ConsentNeeded, contract.ActionDisabled},
+		"dangerous, undecided": {dangerous, func(f *tenants.Snapshot, a *tools.Action) { f.Toggles = []tenants.Toggle{toggle(a, true)} }, Permitted, ""},
+		"dangerous, ask":       {dangerous, consent(tenants.ConsentAsk), Permitted, ""},
+		"dangerous, console":   {dangerous, consent(tenants.ConsentConsole), Permitted, ""},
+		"dangerous, preview":   {dangerous, consent(tenants.ConsentPreview), Permitted, ""},
 		"dangerous, deny":      {dangerous, consent(tenants.ConsentDeny), ConsentDenied, contract.ActionDisabled},
 		"dangerous, allow":     {dangerous, consent(tenants.ConsentAllow), Permitted, ""},
 	} {
@@ -121,6 +121,33 @@ func consent(mode tenants.ConsentMode) func(*tenants.Snapshot, *tools.Action) {
 	return func(f *tenants.Snapshot, a *tools.Action) {
 		f.Toggles = []tenants.Toggle{toggle(a, true)}
 		f.Consents = []tenants.Consent{{Tool: a.Tool, Action: a.Name, Mode: mode}}
+	}
+}
+
+// What an action needs at least, no tenant lowers.
+func TestATenantsPolicyStaysAboveWhatAnActionNeeds(t *testing.T) {
+	t.Parallel()
+	const ask, inConsole, preview, allow, deny = tenants.ConsentAsk, tenants.ConsentConsole, tenants.ConsentPreview, tenants.ConsentAllow, tenants.ConsentDeny
+	for agreement, want := range map[tools.Agreement]map[tenants.ConsentMode]tenants.ConsentMode{
+		tools.AnyAgreement: {"": ask, ask: ask, inConsole: inConsole, preview: preview, allow: allow, deny: deny},
+		tools.ByPerson:     {"": ask, ask: ask, inConsole: inConsole, preview: ask, allow: allow, deny: deny},
+		tools.InConsole:    {"": inConsole, ask: inConsole, inConsole: inConsole, preview: inConsole, allow: inConsole, deny: deny},
+	} {
+		for chosen, want := range want {
+			a := *dangerous
+			a.Agreement = agreement
+			s := compiled(func(f *tenants.Snapshot) {
+				if chosen != "" {
+					f.Consents = []tenants.Consent{{Tool: a.Tool, Action: a.Name, Mode: chosen}}
+				}
+			})
+			if got := s.Consent(&a); got != want {
+				t.Errorf("agreement %q, policy %q: %s, want %s", agreement, chosen, got, want)
+			}
+		}
+	}
+	if s := compiled(nil); s.Consent(plainRead) != allow {
+		t.Error("a read is asked about")
 	}
 }
 
@@ -200,7 +227,14 @@ func TestLessIsNeverMore(t *testing.T) {
 		"tools":           func(f *tenants.Snapshot) { f.Agent.Tools = []string{} },
 		"instance":        func(f *tenants.Snapshot) { f.Instance.Enabled = false },
 		"owner to member": func(f *tenants.Snapshot) { f.Role = tenants.Member },
-		"consent":         func(f *tenants.Snapshot) { f.Consents = nil },
+		"consent": func(f *tenants.Snapshot) {
+			f.Consents = nil
+			for _, tool := range catalogue.Tools() {
+				for _, a := range tool.Actions {
+					f.Consents = append(f.Consents, tenants.Consent{Tool: tool.Name, Action: a.Name, Mode: tenants.ConsentDeny})
+				}
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

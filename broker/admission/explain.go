@@ -33,9 +33,6 @@ func (d Decision) Error() *contract.Error {
 			WithDetail(map[string]any{"level_needed": d.Need, "level": d.Have})
 	case ConsentDenied:
 		return contract.Fail(contract.ActionDisabled, "%s is refused for everybody by the tenant's consent rules.", name)
-	case ConsentNeeded:
-		return contract.Fail(contract.ActionDisabled, "%s needs a person's agreement, which cannot be asked for here.", name).
-			WithHint("A tenant owner or admin can allow it without asking, in the console.")
 	}
 	return d.Reason.Error()
 }

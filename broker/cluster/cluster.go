@@ -69,7 +69,9 @@ const (
 	RouteChanged  Kind = "route_changed"  // Tenant, Subject: the instance; Epoch: sessions before it are over
 	SessionEnded  Kind = "session_ended"  // Tenant, Subject: id of an MCP session
 	Envelope      Kind = "envelope"       // Tenant, Data: for one subsystem of the node in To
-	LimitLow      Kind = "limit_low"      // Tenant, Subject: a counter is nearly used up
+	// ApprovalDecided: Tenant, Subject: id of the approval that a person answered.
+	ApprovalDecided Kind = "approval_decided"
+	LimitLow        Kind = "limit_low" // Tenant, Subject: a counter is nearly used up
 )
 
 // MaxEventData is the size of an Event's Data, in bytes.

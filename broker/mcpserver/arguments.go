@@ -18,8 +18,13 @@ type envelope struct {
 	action    string
 	topic     string
 	requestID string          // "" if none was given
-	rest      json.RawMessage // the object without action and request id
+	rest      json.RawMessage // the object without those of the broker
+
+	confirmation string // "" if none was given
 }
+
+// maxConfirmation bounds a sealed confirmation; ours are shorter.
+const maxConfirmation = 4096
 
 // maxWord bounds, in bytes, the words that errors may repeat.
 const maxWord = 128
@@ -31,7 +36,7 @@ func open(raw json.RawMessage) (envelope, *contract.Error) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")
 	}
-	named := [...]named{{name: disclosure.ActionParam}, {name: disclosure.RequestParam}, {name: disclosure.TopicParam}}
+	named := [...]named{{name: disclosure.ActionParam}, {name: disclosure.RequestParam}, {name: disclosure.TopicParam}, {name: disclosure.ConfirmParam}}
 	s := scanner{text: raw}
 	for key, more := s.enter(); more; key, more = s.next() {
 		key, value := unescape(key), s.value()
@@ -56,6 +61,11 @@ func open(raw json.RawMessage) (envelope, *contract.Error) {
 	e.rest = raw
 	if action.key != nil || request.key != nil {
 		e.rest = without(raw, action.key, request.key)
+	}
+	if confirm := named[3]; confirm.key != nil {
+		e.confirmation, _ = stringOf(confirm.value)
+		e.confirmation = e.confirmation[:min(len(e.confirmation), maxConfirmation)]
+		e.rest = without(e.rest, confirm.key, nil)
 	}
 	return e, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"siyuan-broker/broker/admission"
+	"siyuan-broker/broker/consent"
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/disclosure"
 	"siyuan-broker/contract/tools"
@@ -83,18 +84,28 @@ func (s *Server) handleCall(ctx context.Context, req *mcp.CallToolRequest) (*mcp
 			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: p.Done, Total: p.Total, Message: p.Message})
 		}
 	}
-	body, failed := s.Invoke(ctx, who, req.Params.Name, req.Params.Arguments, progress)
+	c := &invocation{who: who, tool: req.Params.Name, talk: dialogueOf(req)}
+	body, failed := s.invoke(ctx, c, req.Params.Arguments, progress)
+	switch {
+	case c.fault != nil:
+		return nil, c.fault
+	case c.question != nil:
+		return c.question.result(), nil
+	}
 	return &mcp.CallToolResult{IsError: failed, Content: []mcp.Content{&mcp.TextContent{Text: string(body)}}}, nil
 }
 
 // Invoke runs one tool call of an authenticated request from its raw arguments
 // to the compact JSON of its answer; failed says that this is an error body. It
-// ends when ctx does, when the principal is revoked, or after CallTimeout, and
-// records what happened.
+// ends when ctx does or when the principal is revoked; the home has CallTimeout to
+// answer. What happened is recorded.
 func (s *Server) Invoke(ctx context.Context, who *Request, tool string, arguments json.RawMessage, progress func(contract.Progress)) (body json.RawMessage, failed bool) {
-	c := &invocation{who: who, tool: tool, bytesIn: len(arguments)}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
-	defer cancel()
+	return s.invoke(ctx, &invocation{who: who, tool: tool}, arguments, progress)
+}
+
+func (s *Server) invoke(ctx context.Context, c *invocation, arguments json.RawMessage, progress func(contract.Progress)) (body json.RawMessage, failed bool) {
+	c.bytesIn = len(arguments)
+	who := c.who
 	ctx, running := s.live.track(ctx, who.Claims)
 	defer running.end()
 	running.on(who.Snapshot.Principal.Instance)
@@ -106,7 +117,9 @@ func (s *Server) Invoke(ctx context.Context, who *Request, tool string, argument
 		}
 		body = err.Body()
 	}
-	s.record(ctx, c, len(body), err)
+	if c.question == nil { // else it has not ended
+		s.record(ctx, c, len(body), err)
+	}
 	return body, err != nil
 }
 
@@ -120,6 +133,15 @@ type invocation struct {
 	admitted  time.Time     // zero: refused before
 	relayed   time.Duration // from the relay's start to its answer
 	stats     contract.Stats
+
+	args     json.RawMessage // settled
+	safety   contract.Safety
+	talk     dialogue
+	question *asked            // the client has to ask its person first
+	fault    *jsonrpc.Error    // the answer is an error of the protocol
+	agreed   *consent.Question // a person agreed to this, and that is used up now
+	replay   bool              // what came of the call before is asked for
+	waited   time.Duration     // for a person
 }
 
 // run decides, checks and relays one call.
@@ -148,8 +170,8 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 	if err := s.count(ctx, snap, tool.Name); err != nil {
 		return nil, err
 	}
-	safety, rest, err := safetyOf(action, snap.Settings.StrictWrites, e.rest)
-	if err != nil {
+	var rest json.RawMessage
+	if c.safety, rest, err = safetyOf(action, snap.Settings.StrictWrites, e.rest); err != nil {
 		return nil, err
 	}
 	args, err := action.Validate(rest)
@@ -159,22 +181,38 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 	if body, err, mine := s.answerHere(ctx, c, action, args); mine {
 		return body, err
 	}
+	// From here on a person may take their time.
+	c.args = args
+	if !c.safety.ValidateOnly { // else nothing is done
+		if err := s.agree(ctx, c, action, e, args, progress); err != nil || c.question != nil {
+			return nil, err
+		}
+	}
+	return s.relay(ctx, c, action, progress)
+}
+
+// relay carries an admitted call home.
+func (s *Server) relay(ctx context.Context, c *invocation, action *tools.Action, progress func(contract.Progress)) (json.RawMessage, *contract.Error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
+	defer cancel()
+	snap := c.who.Snapshot
 	c.admitted = s.cfg.Now()
 	p := snap.Principal
 	result := s.cfg.Relay.Call(ctx, p.Tenant.String(), p.Instance.String(), contract.Call{
-		Server: contract.DefaultServer, Method: contract.MethodCall, Tool: tool.Name, Action: action.Name,
-		RequestID: c.requestID, Grant: snap.Grant(c.admitted), Safety: safety, Args: args,
-	}, !action.Kind.Mutates() || safety.ValidateOnly, progress)
+		Server: contract.DefaultServer, Method: contract.MethodCall, Tool: action.Tool, Action: action.Name,
+		RequestID: c.requestID, Replay: c.replay, Grant: snap.Grant(c.admitted), Safety: c.safety, Args: c.args,
+	}, !action.Kind.Mutates() || c.safety.ValidateOnly, progress)
 	c.relayed, c.stats = s.cfg.Now().Sub(c.admitted), result.Stats
 	switch {
 	case result.Err != nil:
+		s.keepAgreement(ctx, c, result.Err)
 		return nil, result.Err
 	case action.Kind.Mutates():
 		return withRequestID(result.Body, c.requestID), nil
 	case snap.Limits.ResultBytes > 0 && int64(len(result.Body)) > snap.Limits.ResultBytes:
 		return nil, contract.Fail(contract.TooLarge, "The result has %d bytes; this tenant allows %d.", len(result.Body), snap.Limits.ResultBytes)
 	}
-	return s.complete(action, args, result.Body)
+	return s.complete(action, c.args, result.Body)
 }
 
 // answerHere answers a call that is not for the home.
@@ -182,6 +220,8 @@ func (s *Server) answerHere(ctx context.Context, c *invocation, action *tools.Ac
 	if s.cfg.Virtual == nil {
 		return nil, nil, false
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
+	defer cancel()
 	body, err, mine := s.cfg.Virtual.Answer(ctx, c.who.Snapshot, action, args, c.requestID)
 	if mine && err == nil && action.Kind.Mutates() {
 		body = withRequestID(body, c.requestID)
@@ -309,7 +349,8 @@ func (c *invocation) legs(now time.Time) tenants.Legs {
 		l.Admission = l.Total
 		return l
 	}
-	l.Admission = c.admitted.Sub(c.who.Arrived)
+	l.Consent = clamp(c.waited, c.admitted.Sub(c.who.Arrived))
+	l.Admission = c.admitted.Sub(c.who.Arrived) - l.Consent
 	home := clamp(micros(c.stats.TotalUS), c.relayed)
 	l.Kernel = clamp(micros(c.stats.KernelUS), home)
 	l.Home, l.Tunnel = home-l.Kernel, c.relayed-home

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"siyuan-broker/broker/admission"
+	"siyuan-broker/broker/consent"
 	"siyuan-broker/broker/token"
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/disclosure"
@@ -71,6 +72,19 @@ type Virtual interface {
 // used up, "" where none is.
 type Limit func(ctx context.Context, tenant, agent, tool string, perMinute int) (what string, retryAfter time.Duration)
 
+// Budget takes one write from what an agent may do before a person is asked, over
+// all nodes, and reports whether one was left.
+type Budget func(ctx context.Context, tenant, agent string, l tenants.Limits) bool
+
+// budget is what is known of a request's Budget.
+type budget int
+
+const (
+	budgetUnknown budget = iota
+	budgetLeft
+	budgetSpent
+)
+
 // Config is everything a Server needs. The first block is required; zero values
 // elsewhere mean the defaults.
 type Config struct {
@@ -97,6 +111,8 @@ type Config struct {
 	Virtual         Virtual            // nil: there are no virtual files
 	NoHotLane       bool               // leave every call to the SDK
 	Limit           Limit              // nil: calls are not counted
+	Budget          Budget             // nil: writes are not counted
+	Consent         *consent.Desk      // where people are asked; nil: nobody can be
 	Log             *slog.Logger
 	Now             func() time.Time
 	CallTimeout     time.Duration // 60 s for one call

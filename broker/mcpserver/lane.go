@@ -11,8 +11,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"siyuan-broker/broker/admission"
 )
 
 // The hot lane answers plain tools/call requests without the SDK, which decodes
@@ -39,7 +37,8 @@ import (
 //   - In those with sessions, the Mcp-Session-Id is in force and the caller's, and
 //     there is no _meta.
 //   - Accept names both types, and there is no Last-Event-ID.
-//   - No action is called that a person may have to agree to (Dangerous).
+//   - No action is called that a person may have to agree to: a dangerous one, or
+//     a write above the agent's budget.
 //   - Nothing is nested deeper than scanDepth, and no number has an exponent or
 //     more than longNumber bytes: the SDK refuses what no float64 can hold.
 //
@@ -68,7 +67,7 @@ func (s *Server) serveHot(w http.ResponseWriter, r *http.Request, who *Request) 
 		return false
 	}
 	c, ok := readHot(who.body)
-	if !ok || !s.answersItself(&c, who.Snapshot) {
+	if !ok || !s.answersItself(r.Context(), &c, who) {
 		return false
 	}
 	switch {
@@ -167,9 +166,9 @@ func digitsOnly(b []byte) bool {
 
 // answersItself reports whether a call is of a tool that the caller is offered
 // and nobody has to be asked first.
-func (s *Server) answersItself(c *hotCall, snap *admission.Snapshot) bool {
+func (s *Server) answersItself(ctx context.Context, c *hotCall, who *Request) bool {
 	tool, ok := s.cfg.Catalogue.Tool(string(c.name))
-	if !ok || !offered(tool, snap) {
+	if !ok || !offered(tool, who.Snapshot) {
 		return false
 	}
 	e, err := open(c.arguments)
@@ -177,7 +176,22 @@ func (s *Server) answersItself(c *hotCall, snap *admission.Snapshot) bool {
 		return true // it is refused before anybody is asked
 	}
 	action, ok := tool.Resolve(e.action)
-	return !ok || !action.Dangerous
+	if !ok || !action.Kind.Mutates() {
+		return true
+	}
+	return !action.Dangerous && e.confirmation == "" && s.withinBudget(ctx, who)
+}
+
+// withinBudget counts the write of a request that is one message, once.
+func (s *Server) withinBudget(ctx context.Context, who *Request) bool {
+	if s.cfg.Budget == nil {
+		return true
+	}
+	p := who.Snapshot.Principal
+	if who.budget = budgetSpent; s.cfg.Budget(ctx, p.Tenant.String(), p.Agent.String(), who.Snapshot.Limits) {
+		who.budget = budgetLeft
+	}
+	return who.budget == budgetLeft
 }
 
 // serveHotModern answers in the era without sessions.

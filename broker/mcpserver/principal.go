@@ -30,6 +30,7 @@ type Request struct {
 	agent    *agentServer
 	session  *session // nil in the modern era
 	running  *liveRequest
+	budget   budget    // of a write that the hot lane looked at
 	body     []byte    // of a POST
 	messages messages  // in it, once the SDK's lane is taken
 	born     uuid.UUID // version 7: of the legacy session

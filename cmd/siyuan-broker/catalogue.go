@@ -83,7 +83,7 @@ func newPayload() *cobra.Command {
 		Short: "Measure what an agent has to read before its first call, in characters",
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			enabled := func(a *tools.Action) bool { return all || !a.Off && !a.Dangerous }
+			enabled := func(a *tools.Action) bool { return all || !a.Off }
 			p := disclosure.Measure(tools.New(), enabled, true, disclosure.Preface{})
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(p)

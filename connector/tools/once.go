@@ -18,6 +18,9 @@ import (
 // only when it is certain that it did not happen.
 func (r *running) once(ctx context.Context, a *catalogue.Action, settled json.RawMessage, run func(guard.Entry) (json.RawMessage, error)) (json.RawMessage, error) {
 	if r.e.cfg.Ledger == nil {
+		if r.call.Replay {
+			return nil, usedBefore(a)
+		}
 		return run(nil)
 	}
 	args, err := canonical(settled)
@@ -38,8 +41,17 @@ func (r *running) once(ctx context.Context, a *catalogue.Action, settled json.Ra
 	if past.Ended() {
 		return r.replay(past)
 	}
+	if r.call.Replay {
+		return nil, usedBefore(a)
+	}
 	body, err := run(claim)
 	return r.keep(claim, body, err)
+}
+
+// usedBefore answers a call that may only be told what came of an earlier one,
+// where nothing did.
+func usedBefore(a *catalogue.Action) error {
+	return contract.Fail(contract.ConfirmationUsed, "The agreement to %s was used before, and nothing is known of what came of it; nothing was done now.", a.ID())
 }
 
 // scope is whose request ids a grant uses.

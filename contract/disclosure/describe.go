@@ -22,6 +22,8 @@ const (
 	// Of the strict write protocol, beside the fields of tools.Precondition.
 	ValidateParam = "validateOnly"
 	HashParam     = "expectedHash" // another name of the state's
+	// Of a dangerous action, where the tenant lets the agent confirm what it was shown.
+	ConfirmParam = "confirmationToken"
 )
 
 // HashParams are all names under which a hash may be given.

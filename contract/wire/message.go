@@ -12,7 +12,8 @@ type Call struct {
 	Tool        string          `json:"tool,omitempty"`
 	Action      string          `json:"action,omitempty"`
 	RequestID   string          `json:"request_id,omitempty"`
-	Safety      contract.Safety `json:"safety,omitzero"` // of a write
+	Safety      contract.Safety `json:"safety,omitzero"`  // of a write
+	Replay      bool            `json:"replay,omitempty"` // answer from what is remembered of the request, never execute
 	Grant       *contract.Grant `json:"grant,omitempty"`
 	GrantDigest string          `json:"grant_digest,omitempty"` // beside grant: its name; alone: the grant of that name, sent before
 	Bulk        uint64          `json:"bulk,omitempty"`         // number under which a large result may come over the bulk session
@@ -21,7 +22,7 @@ type Call struct {
 // CallOf splits a call into header and body. The time left is the caller's to
 // fill in.
 func CallOf(id uint64, c contract.Call) (Call, []byte) {
-	h := Call{ID: id, Trace: c.Trace, Tool: c.Tool, Action: c.Action, RequestID: c.RequestID, Grant: c.Grant, Safety: c.Safety}
+	h := Call{ID: id, Trace: c.Trace, Tool: c.Tool, Action: c.Action, RequestID: c.RequestID, Replay: c.Replay, Grant: c.Grant, Safety: c.Safety}
 	if c.Server != contract.DefaultServer {
 		h.Server = c.Server
 	}
@@ -34,7 +35,7 @@ func CallOf(id uint64, c contract.Call) (Call, []byte) {
 // Contract joins header and body again; the defaults are spelled out.
 func (h Call) Contract(body []byte) contract.Call {
 	c := contract.Call{Server: h.Server, Method: h.Method, Tool: h.Tool, Action: h.Action,
-		RequestID: h.RequestID, Trace: h.Trace, Grant: h.Grant, Safety: h.Safety, Args: body}
+		RequestID: h.RequestID, Replay: h.Replay, Trace: h.Trace, Grant: h.Grant, Safety: h.Safety, Args: body}
 	if c.Server == "" {
 		c.Server = contract.DefaultServer
 	}

@@ -55,3 +55,12 @@ func (b *keyBox) open(name string, sealed []byte) ([]byte, error) {
 	}
 	return nil, fmt.Errorf("%s: %w", name, tenants.ErrSealed)
 }
+
+// Seal keeps a short-lived secret that leaves this program: what is sealed under
+// one name opens under no other, and on every node with the same master key.
+func (s *Store) Seal(name string, secret []byte) []byte { return s.box.seal("state: "+name, secret) }
+
+// Unseal opens what Seal made; tenants.ErrSealed.
+func (s *Store) Unseal(name string, sealed []byte) ([]byte, error) {
+	return s.box.open("state: "+name, sealed)
+}

@@ -1,0 +1,48 @@
+package broker
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"siyuan-broker/broker/approvals"
+	"siyuan-broker/broker/cluster"
+	"siyuan-broker/broker/consent"
+	"siyuan-broker/broker/people"
+	"siyuan-broker/tenants"
+)
+
+// What an agent may write before a person is asked, where its tenant says nothing
+// else.
+const (
+	writeBudget = 200
+	writeWindow = 10 * time.Minute
+)
+
+// newConsent wires where calls wait for people. It needs the cluster.
+func (b *Broker) newConsent() {
+	b.consent = consent.New(consent.Config{Store: b.db, Box: b.db, Bus: b.cluster.net, Now: b.now, Log: b.log})
+}
+
+// newApprovals wires the page on which people answer. It needs the pages.
+func (b *Broker) newApprovals() (err error) {
+	b.approvals, err = approvals.New(b.consent, b.pages, func(r *http.Request) (person, tenant tenants.ID, ok bool) {
+		s, _ := people.Signed(r) // the pages stand behind RequireSignedIn
+		m, ok := s.Tenant()
+		return s.User.ID, m.TenantID, ok
+	}, b.log)
+	return err
+}
+
+// budget counts an agent's writes over all nodes.
+func (b *Broker) budget(ctx context.Context, tenant, agent string, l tenants.Limits) bool {
+	limit, window := writeBudget, writeWindow
+	if l.WriteBudget > 0 {
+		limit = l.WriteBudget
+	}
+	if l.WriteWindow > 0 {
+		window = time.Duration(l.WriteWindow) * time.Second
+	}
+	ok, _ := b.cluster.net.Allow(ctx, cluster.LimitKey{Tenant: tenant, Agent: agent, Tool: "(writes)"}, limit, window)
+	return ok
+}
