@@ -71,6 +71,7 @@ payload:
 soak:
 	@.ci/deps test
 	PROOF_SEEDS=200 SOAK=1 $(GO) test -timeout 6h ./connector/proof ./cmd/internal/... ./broker/...
+	KILL_SEEDS=500 $(GO) test -timeout 2h -run TestNothingIsWrittenTwice ./cmd/siyuan-broker
 	for target in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
 		for name in $$(grep -hoE '^func (Fuzz[A-Za-z0-9]+)' $$target/*_test.go | cut -d' ' -f2); do \
 			$(GO) test -run xxx -fuzz "^$$name$$" -fuzztime 2m $$target || exit 1; \

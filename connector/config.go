@@ -17,13 +17,14 @@ import (
 // Config is everything a home owner can set. cmd/internal/settings fills it
 // from a YAML file and the environment.
 type Config struct {
-	Broker        string `key:"broker" env:"CONNECTOR_BROKER" doc:"The broker's URL, such as https://notes.example; empty: the one this connector is paired with."`
-	URL           string `key:"siyuan_url" env:"SIYUAN_API_URL" default:"http://127.0.0.1:6806" doc:"SiYuan's address."`
-	Token         string `key:"siyuan_token" env:"SIYUAN_TOKEN" secret:"true" doc:"SiYuan's API token: Settings, About, API token."`
-	Data          string `key:"data" env:"CONNECTOR_DATA" doc:"Folder for the key, the pinned workspace and the policy; empty: the user's data folder, as root /var/lib/siyuan-connector."`
-	Policy        string `key:"policy" env:"CONNECTOR_POLICY" doc:"The home policy file; empty: policy.yaml in the data folder."`
-	LedgerEntries int    `key:"ledger_entries" env:"CONNECTOR_LEDGER_ENTRIES" default:"50000" doc:"How many writes of the last 7 days are remembered, so that none is executed twice; when there are more, further writes are refused."`
-	LedgerMB      int    `key:"ledger_mb" env:"CONNECTOR_LEDGER_MB" default:"64" doc:"Largest size of that memory, ledger.db in the data folder, in MiB."`
+	Broker        string        `key:"broker" env:"CONNECTOR_BROKER" doc:"The broker's URL, such as https://notes.example; empty: the one this connector is paired with."`
+	URL           string        `key:"siyuan_url" env:"SIYUAN_API_URL" default:"http://127.0.0.1:6806" doc:"SiYuan's address."`
+	Token         string        `key:"siyuan_token" env:"SIYUAN_TOKEN" secret:"true" doc:"SiYuan's API token: Settings, About, API token."`
+	Data          string        `key:"data" env:"CONNECTOR_DATA" doc:"Folder for the key, the pinned workspace and the policy; empty: the user's data folder, as root /var/lib/siyuan-connector."`
+	Policy        string        `key:"policy" env:"CONNECTOR_POLICY" doc:"The home policy file; empty: policy.yaml in the data folder."`
+	LedgerEntries int           `key:"ledger_entries" env:"CONNECTOR_LEDGER_ENTRIES" default:"50000" doc:"How many writes of the last 7 days are remembered, so that none is executed twice; when there are more, further writes are refused."`
+	LedgerMB      int           `key:"ledger_mb" env:"CONNECTOR_LEDGER_MB" default:"64" doc:"Largest size of that memory, ledger.db in the data folder, in MiB."`
+	WriteSettle   time.Duration `key:"write_settle" env:"CONNECTOR_WRITE_SETTLE" default:"10s" doc:"How long after it was sent SiYuan may still carry out a write whose answer never came; only then it counts as not done."`
 	// ReconnectMax is the cap of tunnel.Backoff; 0 is the standard.
 	ReconnectMax time.Duration `key:"reconnect_max" env:"CONNECTOR_RECONNECT_MAX" default:"1m" doc:"Longest wait before the next attempt to reach the broker, from 1s to 1h. Waits are drawn evenly up to a bound that doubles from one second to this; what a broker asks for (Retry-After) comes on top."`
 	LogLevel     string        `key:"log_level" env:"CONNECTOR_LOG_LEVEL" default:"info" doc:"debug, info, warn or error."`
@@ -52,6 +53,9 @@ func (c *Config) Validate() error {
 	if c.ReconnectMax != 0 && (c.ReconnectMax < time.Second || c.ReconnectMax > time.Hour) {
 		bad = append(bad, fmt.Errorf("reconnect_max: %v is not from 1s to 1h", c.ReconnectMax))
 	}
+	if c.WriteSettle < time.Second || c.WriteSettle > time.Minute {
+		bad = append(bad, errors.New("write_settle: must be from 1s to 1m"))
+	}
 	return errors.Join(bad...)
 }
 
@@ -76,6 +80,9 @@ func (c *Config) Complete() {
 	}
 	if c.LedgerMB == 0 {
 		c.LedgerMB = ledger.DefaultBytes >> 20
+	}
+	if c.WriteSettle == 0 {
+		c.WriteSettle = 10 * time.Second
 	}
 	c.Broker = strings.TrimRight(c.Broker, "/")
 }

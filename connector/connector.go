@@ -68,7 +68,7 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 		return nil, err
 	}
 	c.home.Watch(c.kernel)
-	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Logger: log})
+	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Logger: log, Settle: cfg.WriteSettle})
 	c.ledger, err = ledger.Open(ledger.Config{
 		Path: filepath.Join(cfg.Data, "ledger.db"), Entries: cfg.LedgerEntries, Bytes: int64(cfg.LedgerMB) << 20, Fresh: fresh,
 	})

@@ -64,14 +64,18 @@ const (
 	Unclear Verdict = iota // the state is neither that before nor that after
 	NotDone                // everything is as it was before
 	Done                   // everything is as it was to be
+	Pending                // as it was before, but SiYuan may still be at work on it
 )
 
-// settleTime is how long the kernel may still be at work on a write whose answer
-// never came. A step counts as not done only when it is not done after it.
+// settleTime is how long a kernel that answers again needs at least for what it
+// had before it.
 const settleTime = time.Second
 
-// Decide looks whether a step happened. An error means that the kernel could not
-// be asked.
+// Decide looks whether a step happened. One that did not counts as not done only
+// when its request is so old that SiYuan cannot have it in its hands any more, and
+// SiYuan has answered for a while; it waits for that where the context has the
+// time, and says Pending where not. An error means that the kernel could not be
+// asked.
 func (g *Guard) Decide(ctx context.Context, st Step) (Verdict, error) {
 	if st.Repeatable != "" {
 		return NotDone, nil
@@ -80,10 +84,20 @@ func (g *Guard) Decide(ctx context.Context, st Step) (Verdict, error) {
 	if err != nil || v != NotDone {
 		return v, err
 	}
-	if err := g.opt.Sleep(ctx, settleTime); err != nil {
+	wait := g.unsettled(st)
+	if end, bound := ctx.Deadline(); bound && time.Until(end) < wait {
+		return Pending, nil
+	}
+	if err := g.opt.Sleep(ctx, wait); err != nil {
 		return Unclear, err
 	}
 	return g.decideNow(ctx, st)
+}
+
+// unsettled is how long a step is to be waited for.
+func (g *Guard) unsettled(st Step) time.Duration {
+	age := g.opt.Now().Sub(time.UnixMilli(st.At))
+	return max(settleTime, min(g.opt.Settle, g.opt.Settle-age))
 }
 
 func (g *Guard) decideNow(ctx context.Context, st Step) (Verdict, error) {

@@ -19,7 +19,10 @@ type Options struct {
 	Random io.Reader        // default crypto/rand; the second half of new ids
 	// Sleep waits between looks at something SiYuan does in the background; default
 	// a timer that ends with the context.
-	Sleep  func(ctx context.Context, d time.Duration) error
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Settle is how long after it was sent SiYuan may still carry out a write whose
+	// answer never came; default 10 s, at least 1.
+	Settle time.Duration
 	Locks  *Locks       // default a table of its own; share it between guards of one kernel
 	Logger *slog.Logger // receives no note text; default nothing is logged
 }
@@ -42,6 +45,9 @@ func New(r *siyuan.Reader, w *siyuan.Writer, opt Options) *Guard {
 	}
 	if opt.Sleep == nil {
 		opt.Sleep = sleep
+	}
+	if opt.Settle == 0 {
+		opt.Settle = 10 * time.Second
 	}
 	if opt.Locks == nil {
 		opt.Locks = NewLocks()

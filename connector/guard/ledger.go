@@ -28,6 +28,7 @@ type Step struct {
 	Marks     []Mark   `json:"marks,omitempty"`
 	More      bool     `json:"more,omitempty"`      // another step of the same call follows, or may
 	Notebooks []string `json:"notebooks,omitempty"` // that the call touches; set by the Tx
+	At        int64    `json:"at,omitempty"`        // Unix milliseconds of the send; set by the Tx
 
 	// Repeatable is why the step may be done again whether it happened or not. A
 	// step has either marks or this reason.

@@ -194,7 +194,7 @@ func (tx *Tx) step(ctx context.Context, st Step, send func(w *siyuan.Writer) err
 		return tx.doubt
 	}
 	st.More = st.More || tx.more
-	st.Notebooks = slices.Sorted(maps.Keys(tx.notes))
+	st.Notebooks, st.At = slices.Sorted(maps.Keys(tx.notes)), tx.s.g.opt.Now().UnixMilli()
 	if err := tx.entry.Step(ctx, st); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -101,12 +102,27 @@ func (h *http1) exchange(ctx context.Context, c *kernelConn, request []byte, kee
 			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
+	if err != nil {
+		discard(c.Conn)
+	}
 	if err != nil || !keep {
 		_ = c.Close()
 		return a, stale, err
 	}
 	h.put(c)
 	return a, false, nil
+}
+
+// discard makes the system throw away what it has not delivered yet when the
+// connection is closed. Else it would go on trying, and a write could arrive
+// minutes after its caller was told that nobody knows.
+func discard(c net.Conn) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	if lingers, ok := c.(interface{ SetLinger(sec int) error }); ok {
+		_ = lingers.SetLinger(0) // a connection that is gone delivers nothing either
+	}
 }
 
 // take returns the connection that was used last, if it is young enough.

@@ -74,6 +74,8 @@ func (e *Executor) settle(ctx context.Context, claim *ledger.Claim) (ledger.Past
 	switch {
 	case err != nil:
 		return past, unknown(steps, "SiYuan cannot be asked right now whether the write happened.").WithCause(err)
+	case verdict == guard.Pending:
+		return past, unknown(steps, "SiYuan did not do the write yet, and may still be at work on it.").After(5)
 	case verdict == guard.Unclear:
 		return past, unknown(steps, "The write may or may not have happened, and what it was about has changed since.")
 	case verdict == guard.NotDone && !slices.ContainsFunc(steps[:len(steps)-1], func(s guard.Step) bool { return s.Repeatable == "" }):
