@@ -42,6 +42,11 @@ const (
 	LookConf     Look = "conf"     // where a notebook puts new notes
 	LookTag      Look = "tag"      // whether a block has the tag of that digest: yes or no
 	LookTags     Look = "tags"     // the same, or a tag below it
+	LookDatabase Look = "database" // whether a database has a file: yes or no
+	LookDBName   Look = "dbname"   // of a database
+	LookRow      Look = "row"      // whether a database has a row, given as both: yes or no
+	LookColumn   Look = "column"   // whether a database has a column, given as both: yes or no
+	LookCell     Look = "cell"     // a cell, given as database, column and row
 )
 
 const (
@@ -189,6 +194,8 @@ func (g *Guard) lookAt(ctx context.Context, l Look, id siyuan.ID) (string, error
 		return yesNo(cites(text, siyuan.ID(cited))), err
 	case LookTag, LookTags:
 		return g.lookAtTags(ctx, string(id), l == LookTags)
+	case LookDatabase, LookDBName, LookRow, LookColumn, LookCell:
+		return g.lookAtDatabase(ctx, l, string(id))
 	case LookConf:
 		conf, err := g.r.NotebookConf(ctx, id)
 		return confMark(conf), err
@@ -220,6 +227,35 @@ func (g *Guard) lookAtNotebook(ctx context.Context, l Look, id siyuan.ID) (strin
 		return yesNo(!all[i].Closed), nil
 	}
 	return "", errors.New("guard: unknown look " + string(l))
+}
+
+func (g *Guard) lookAtDatabase(ctx context.Context, l Look, id string) (string, error) {
+	parts := append(strings.Fields(id), "", "")
+	av, err := g.r.AttributeView(ctx, siyuan.ID(parts[0]))
+	if errors.Is(err, siyuan.Missing) && l != LookDBName && l != LookCell {
+		return no, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	part := siyuan.ID(parts[1])
+	switch l {
+	case LookDBName:
+		return digest(av.Name), nil
+	case LookRow:
+		return yesNo(cellOf(av, primary(av).Key.ID, part) != nil), nil
+	case LookColumn:
+		_, has := Database{file: av}.key(part)
+		return yesNo(has), nil
+	case LookCell:
+		return cellMark(cellOf(av, part, siyuan.ID(parts[2]))), nil
+	}
+	return yes, nil
+}
+
+// partMark is the mark of a row or column that is made or taken away.
+func partMark(l Look, av, part siyuan.ID, before, after bool) Mark {
+	return Mark{l, string(av + " " + part), yesNo(before), yesNo(after)}
 }
 
 // thereMark is the mark of something that is made or taken away.

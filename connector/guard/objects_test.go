@@ -71,7 +71,9 @@ func TestAnAssetIsLinkedOnlyWhereItCanBeRead(t *testing.T) {
 
 const (
 	av     = "20240102100710-avtasks"
-	avRows = `{"av":{"id":"` + av + `","name":"Tasks","keyValues":[{"key":{"id":"20240102100711-keyprim","name":"Primary Key","type":"block"},"values":[%s]}],"views":[]}}`
+	avRows = `{"av":{"id":"` + av + `","name":"Tasks","keyValues":[{"key":{"id":"20240102100711-keyprim","name":"Primary Key","type":"block"},"values":[%s]},` +
+		`{"key":{"id":"20240102100712-keytmpl","name":"T","type":"template","template":".action{queryBlocks \"select 1\"}"}}],` +
+		`"viewID":"20240102100713-viewone","views":[{"id":"20240102100713-viewone","name":"Table","type":"table"}]}}`
 )
 
 func primary(item, block, content string) string {
@@ -91,7 +93,6 @@ func withDatabase(t *testing.T, blocks ...string) *guardtest.Home {
 	}
 	h.Answer("/api/av/getMirrorDatabaseBlocks", `{"refDefs":[{"refID":"`+guardtest.Intro+`","defIDs":[]}]}`)
 	h.Answer("/api/av/getAttributeView", fmt.Sprintf(avRows, strings.Join(values, ",")))
-	h.Answer("/api/av/getAttributeViewKeysByAvID", `[{"id":"20240102100711-keyprim","name":"Primary Key","type":"block"},{"id":"20240102100712-keytmpl","name":"T","type":"template","template":".action{queryBlocks \"select 1\"}"}]`)
 	h.Answer("/api/av/renderAttributeView", `{"id":"`+av+`","name":"Tasks","viewID":"20240102100713-viewone","viewType":"table","views":[],"view":{"id":"20240102100713-viewone","name":"Table","rows":[`+strings.Join(rows, ",")+`]}}`)
 	return h
 }
@@ -130,15 +131,15 @@ func TestDatabaseCellsOfUnreadableBlocksArePlaceholders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := s.Render(ctx, d, guard.DatabaseQuery{})
+	v, err := s.Render(ctx, d, guard.DatabaseQuery{Page: 1, Size: -1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, r := range v.View.Rows {
-		got = append(got, r.Cells[0].Value.Block.Content)
-		if r.Cells[1].Value.Text == nil || r.Cells[1].Value.Text.Content != guard.Placeholder || r.Cells[1].Value.Template != nil {
-			t.Errorf("template cell %+v shows a query's result", r.Cells[1].Value)
+	for _, r := range v.Rows {
+		got = append(got, r.Cells[0].Block.Content)
+		if r.Cells[1].Text == nil || r.Cells[1].Text.Content != guard.Placeholder || r.Cells[1].Template != nil {
+			t.Errorf("template cell %+v shows a query's result", r.Cells[1])
 		}
 	}
 	if want := "TEXT OF " + guardtest.Intro + "|" + guard.Placeholder + "|" + guard.Placeholder; strings.Join(got, "|") != want {
@@ -154,9 +155,9 @@ func TestARowWhoseTextCitesSomethingHiddenShowsThePlaceholder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := s.Render(ctx, d, guard.DatabaseQuery{})
-	if err != nil || !strings.HasPrefix(v.View.Rows[0].Cells[0].Value.Block.Content, "See [not available], my words") {
-		t.Errorf("cell %+v, err %v", v.View.Rows[0].Cells[0].Value.Block, err)
+	v, err := s.Render(ctx, d, guard.DatabaseQuery{Page: 1, Size: -1}, nil)
+	if err != nil || !strings.HasPrefix(v.Rows[0].Cells[0].Block.Content, "See [not available], my words") {
+		t.Errorf("cell %+v, err %v", v.Rows[0].Cells[0].Block, err)
 	}
 }
 

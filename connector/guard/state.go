@@ -41,6 +41,14 @@ const HashPrefix = "sha256:v1:"
 func (s *Session) state(ctx context.Context, targets []Target, structure bool) (State, error) {
 	seen := map[string]any{}
 	for _, t := range targets {
+		if d, ok := t.(Database); ok {
+			state, err := s.databaseState(ctx, d)
+			if err != nil {
+				return State{}, err
+			}
+			seen[d.ID()] = state
+			continue
+		}
 		nb, b := t.target()
 		id := nb.ID()
 		if b.id != "" {
@@ -122,6 +130,29 @@ func (s *Session) blockState(ctx context.Context, b Block) (any, error) {
 	}
 	state["text"], state["inside"], state["attrs"] = strings.TrimSpace(body(text)), inside, withoutTimes(attrs)
 	return state, nil
+}
+
+// databaseState is its columns, its views and its stored cells.
+func (s *Session) databaseState(ctx context.Context, d Database) (any, error) {
+	now, err := s.Database(ctx, d.ID(), contract.Read)
+	if contract.CodeOf(err) == contract.NotFound {
+		return "gone", nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.AllRows(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	cells := map[string]map[string]string{}
+	for _, r := range rows {
+		cells[r.ID] = map[string]string{"block": r.Block}
+		for _, c := range r.Cells {
+			cells[r.ID][string(c.KeyID)] = cellMark(&c)
+		}
+	}
+	return map[string]any{"name": now.Name(), "columns": now.Columns(), "views": now.file.Views, "cells": cells}, nil
 }
 
 func withoutTimes(attrs map[string]string) map[string]string {

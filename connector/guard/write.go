@@ -17,6 +17,7 @@ type Tx struct {
 	entry Entry
 	docs  map[siyuan.ID]bool
 	boxes map[siyuan.ID]bool
+	avs   map[siyuan.ID]Database
 	notes map[string]bool // notebooks of the targets
 	more  bool            // the handler has further writes to make after this one
 	sent  bool            // a kernel write was answered
@@ -31,9 +32,20 @@ type Tx struct {
 // is written; write_not_persisted when the kernel claimed an effect it did not
 // have; outcome_unknown when the connection broke.
 func (s *Session) Write(ctx context.Context, in Intent, fn func(ctx context.Context, tx *Tx) error) error {
-	tx := &Tx{s: s, docs: map[siyuan.ID]bool{}, boxes: map[siyuan.ID]bool{}, notes: map[string]bool{}}
+	tx := &Tx{s: s, docs: map[siyuan.ID]bool{}, boxes: map[siyuan.ID]bool{}, avs: map[siyuan.ID]Database{}, notes: map[string]bool{}}
 	var names []string
 	for _, t := range in.Targets {
+		if d, ok := t.(Database); ok {
+			if err := s.own(d, contract.ReadWrite); err != nil {
+				return err
+			}
+			tx.avs[d.id] = d
+			for _, box := range s.boxesOf(append(boundBlocks(d.file), d.blocks...)) {
+				tx.notes[string(box)] = true
+			}
+			names = append(names, d.lockName())
+			continue
+		}
 		nb, b := t.target()
 		if err := s.use(nb, contract.ReadWrite); err != nil {
 			return err
@@ -52,7 +64,7 @@ func (s *Session) Write(ctx context.Context, in Intent, fn func(ctx context.Cont
 		return err
 	}
 	defer release()
-	if err := firstErr(s.reprove(ctx, in.Targets), s.settledBySync(ctx, tx.docs)); err != nil {
+	if err := firstErr(s.reprove(ctx, in.Targets), s.settledBySync(ctx, tx.docs), tx.reproveDatabases(ctx)); err != nil {
 		return err
 	}
 	if in.Watch == nil {

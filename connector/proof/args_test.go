@@ -110,6 +110,18 @@ func (g *generator) textCorners(a *tools.Action) (list []json.RawMessage) {
 // telling are arguments that no rule would make: those that take a text or an
 // order which is there.
 var telling = map[string][]string{
+	"av.set_cells": {
+		`{"avID":"${board}","cells":[{"rowID":"${row_board_intro}","columnID":"${boardNote}","valueType":"text","text":"lantern"}]}`,
+		`{"avID":"${board}","cells":[{"rowID":"${row_board_beta}","columnID":"${boardPick}","valueType":"select","option":"new"},{"rowID":"${row_board_beta}","columnID":"${boardNumber}","valueType":"number","number":0}]}`,
+		`{"avID":"${board}","rowID":"${row_board_beta}","columnID":"${boardDay}","valueType":"date","date":"2026-11-30"}`,
+		`{"avID":"${board}","rowID":"${row_tasks_secretP}","columnID":"${boardNote}","valueType":"text","text":"x"}`,
+		`{"avID":"${board}","rowID":"${secretP}","columnID":"${boardNote}","valueType":"text","text":"x"}`,
+	},
+	"av.remove_rows":   {`{"avID":"${board}","srcIDs":["${row_board_intro}"]}`, `{"avID":"${board}","srcIDs":["${details}"]}`, `{"avID":"${board}","srcIDs":["${secretP}"]}`},
+	"av.remove_column": {`{"avID":"${board}","keyID":"${boardNote}"}`, `{"avID":"${board}","keyID":"${tasksNote}"}`},
+	"av.add_column":    {`{"avID":"${board}","keyName":"More","keyType":"text"}`},
+	"av.add_rows":      {`{"avID":"${board}","blockIDs":["${item}"]}`, `{"avID":"${board}","blockIDs":["${secretP}"]}`, `{"avID":"${board}","primaryKeyTexts":["lantern"]}`},
+	"av.render":        {`{"id":"${board}","query":"lantern"}`, `{"id":"${board}","query":"nightfall"}`, `{"id":"${board}","verbose":true}`},
 	"block.replace": {
 		`{"id":"${details}","old":"details","new":"particulars"}`, `{"id":"${linksP}","old":"static","new":"fixed"}`,
 		`{"id":"${linksP}","old":"Nightfall","new":"x"}`, `{"id":"${linksZ}","old":"Last","new":"Final"}`, `{"id":"${item}","old":"lantern","new":"lamp"}`,
@@ -250,6 +262,8 @@ func (g *generator) readable(p tools.Param) any {
 	switch {
 	case p.Ref.IsID():
 		return pick(g, g.readableIDs(p.Ref))
+	case p.Ref == tools.RefPart:
+		return pick(g, g.parts(p))
 	case p.Ref == tools.RefPath:
 		return pick(g, []string{"/", g.n.path(doc{name: "projects"}), g.n.path(doc{name: "alpha", parent: "projects"}), g.n.path(doc{name: "links"})})
 	case p.Ref == tools.RefHuman:
@@ -304,6 +318,8 @@ func (g *generator) readableIDs(ref tools.Ref) []string {
 		names = []string{"desk", "desk", "diary", "shut"}
 	case tools.RefDoc:
 		names = []string{"alpha", "links", "links", "projects", "beta", "namesake", "entry", "linksP"}
+	case tools.RefDatabase:
+		names = []string{"board", "board", "board", "board", "tasks", "vault"}
 	case tools.RefPlace:
 		names = []string{"desk", "alpha", "projects", "beta", "diary"}
 	default:
@@ -315,6 +331,18 @@ func (g *generator) readableIDs(ref tools.Ref) []string {
 		ids[i] = g.n.id(name)
 	}
 	return ids
+}
+
+// parts are columns or rows of the database that can be read.
+func (g *generator) parts(p tools.Param) []string {
+	names := []string{"row_board_intro", "row_board_details", "row_board_beta"}
+	if strings.Contains(p.Name, "eyID") || strings.Contains(p.Name, "olumnID") {
+		names = []string{"boardNote", "boardNumber", "boardPick", "boardDay", "boardSprig"}
+	}
+	for i, name := range names {
+		names[i] = g.n.id(name)
+	}
+	return names
 }
 
 // options are the values worth a try for a parameter: every member of an enum,
@@ -332,6 +360,11 @@ func (g *generator) options(p tools.Param) []any {
 			add(id)
 		}
 		add("not-an-id", "")
+		return list
+	case p.Ref == tools.RefPart:
+		for _, id := range append(g.parts(p), g.forbidden()...) {
+			add(id)
+		}
 		return list
 	case p.Ref == tools.RefPath:
 		for _, s := range g.paths() {

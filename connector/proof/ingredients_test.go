@@ -116,7 +116,7 @@ func recents(n *notes, k *kernelAPI) error {
 	return nil
 }
 
-// databases makes two: "tasks" in Alpha binds readable and hidden blocks and
+// databases makes four: "board" in Alpha binds readable blocks alone; "tasks" binds readable and hidden blocks and
 // relates to "people", which has a row in each notebook. The hidden notebook
 // shows a third, "vault", that a readable document mirrors.
 func databases(n *notes, k *kernelAPI) error {
@@ -146,11 +146,12 @@ func databases(n *notes, k *kernelAPI) error {
 		_, err := k.post("transactions", map[string]any{"reqId": 1, "app": "proof", "session": "proof", "transactions": []any{map[string]any{"doOperations": ops, "undoOperations": []any{}}}})
 		return err
 	}
-	n.rows = append(n.rows, "tasks", "people", "vault", "tasksNote", "tasksOwner", "tasksRoll", "tasksSprig", "peopleNote")
-	n.visible = append(n.visible, "tasksBlock", "peopleBlock", "vaultMirror")
+	n.rows = append(n.rows, "board", "boardNote", "boardNumber", "boardPick", "boardDay", "boardSprig", "tasks", "people", "vault", "tasksNote", "tasksOwner", "tasksRoll", "tasksSprig", "peopleNote")
+	n.visible = append(n.visible, "boardBlock", "tasksBlock", "peopleBlock", "vaultMirror")
 	n.secret = append(n.secret, "vaultBlock")
 	text := func(s string) map[string]any { return map[string]any{"text": map[string]any{"content": s}} }
 	steps := []func() error{
+		func() error { return show("board", "boardBlock", "heading2") },
 		func() error { return show("people", "peopleBlock", "projectsP") },
 		func() error { return show("tasks", "tasksBlock", "details") },
 		func() error { return show("vault", "vaultBlock", "secretA") },
@@ -180,6 +181,19 @@ func databases(n *notes, k *kernelAPI) error {
 			return set("tasks", "tasksOwner", "intro", map[string]any{"relation": map[string]any{"blockIDs": []string{n.id("row_people_secret"), n.id("row_people_entry")}, "contents": []any{}}})
 		},
 	}
+	for _, k := range [][2]string{{"boardNote", "text"}, {"boardNumber", "number"}, {"boardPick", "select"}, {"boardDay", "date"}, {"boardSprig", "template"}} {
+		steps = append(steps, func() error { return key("board", k[0], k[0], k[1]) })
+	}
+	steps = append(steps,
+		func() error { return bind("board", "intro", "boardBlock") },
+		func() error { return bind("board", "details", "boardBlock") },
+		func() error { return bind("board", "beta", "boardBlock") },
+		func() error { return set("board", "boardNote", "intro", text("lantern row")) },
+		func() error {
+			return run(map[string]any{"action": "setAttrViewName", "id": n.id("board"), "data": "Board"},
+				map[string]any{"action": "updateAttrViewColTemplate", "avID": n.id("board"), "id": n.id("boardSprig"), "data": `.action{ (index (queryBlocks "SELECT * FROM blocks WHERE content LIKE '%nightfall%'") 0).Content }`})
+		},
+	)
 	for i, step := range steps {
 		if err := step(); err != nil {
 			return fmt.Errorf("step %d: %w", i, err)

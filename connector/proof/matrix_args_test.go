@@ -50,6 +50,7 @@ const (
 	exampleHeading  = "20240102110001-block01"
 	exampleBlock    = "20240102110002-block02"
 	exampleBlock3   = "20240102110003-block03"
+	exampleDatabase = "20240106120000-taskavs"
 )
 
 // exampleDocs are the notes that the examples are about, and a paragraph for
@@ -61,7 +62,7 @@ func exampleDocs() []doc {
 	docs := []doc{}
 	for id, ref := range idsInExamples() {
 		switch {
-		case slices.Contains(known, id):
+		case slices.Contains(known, id), ref == tools.RefDatabase:
 		case ref == tools.RefDoc || ref == tools.RefPlace:
 			docs = append(docs, doc{id, "/" + exampleProjects, "Document " + id, "A document of the examples."})
 		default:
@@ -330,4 +331,35 @@ func subsets(names []string) [][]string {
 	}
 	slices.SortStableFunc(all, func(x, y []string) int { return len(x) - len(y) })
 	return all
+}
+
+// exampleParts makes the database of the examples: shown in Beta, with a row of
+// its own and one that is bound.
+func exampleParts(s side, k *kernelAPI) error {
+	av := s.id(exampleDatabase)
+	block := s.id("20240106120000-avblock")
+	dom := `<div class="av" data-node-id="` + block + `" data-type="NodeAttributeView" data-av-id="` + av + `" data-av-type="table"></div>`
+	calls := []struct {
+		path string
+		args map[string]any
+	}{
+		{"block/appendBlock", map[string]any{"dataType": "dom", "parentID": s.id(exampleBeta), "data": dom}},
+		{"av/renderAttributeView", map[string]any{"id": av, "blockID": block}},
+		{"av/addAttributeViewBlocks", map[string]any{"avID": av, "blockID": block, "srcs": []map[string]any{
+			{"id": s.id(exampleBlock), "itemID": s.id("20240106120001-rowbond"), "isDetached": false},
+			{"id": s.id("20240106120001-loosesr"), "itemID": s.id("20240106120001-rowloos"), "isDetached": true, "content": "Buy paint"},
+		}}},
+	}
+	for id, kind := range map[string]string{"20240106120000-keynote": "text", "20240106120000-keynumb": "number"} {
+		calls = append(calls, struct {
+			path string
+			args map[string]any
+		}{"av/addAttributeViewKey", map[string]any{"avID": av, "keyID": s.id(id), "keyName": kind, "keyType": kind, "keyIcon": "", "previousKeyID": ""}})
+	}
+	for _, c := range calls {
+		if _, err := k.post(c.path, c.args); err != nil {
+			return fmt.Errorf("%s: %w", c.path, err)
+		}
+	}
+	return nil
 }

@@ -59,6 +59,7 @@ func newMatrix(t *testing.T) *matrix {
 			_, err := m.home.api.post("filetree/createDoc", map[string]any{"notebook": side.id(exampleNotebook), "path": path, "title": d.title, "md": side.text(d.text), "sorts": []string{}})
 			check(t, err)
 		}
+		check(t, exampleParts(side, m.home.api))
 	}
 	m.saved = t.TempDir()
 	check(t, os.CopyFS(m.saved, os.DirFS(m.home.kernel.Dir())))

@@ -237,7 +237,7 @@ func TestMalformedIDsNeverReachTheKernel(t *testing.T) {
 		"empty":    w.RemoveDoc(t.Context(), ""),
 		"list":     w.MoveDocs(t.Context(), []ID{id1, bad}, box),
 		"optional": w.AddKey(t.Context(), av1, id1, "n", "text", "", bad),
-		"struct":   w.AddRows(t.Context(), av1, "", []AvSource{{ID: bad}}),
+		"struct":   w.AddRows(t.Context(), av1, RowsAt{}, []AvSource{{ID: bad}}),
 		"map key":  w.ReplaceRows(t.Context(), av1, false, []map[ID]ID{{bad: id1}}),
 		"anchor":   w.MoveBlock(t.Context(), id1, Anchor{Parent: bad}),
 		"op":       errOf(w.Transactions(t.Context(), []Tx{{Do: []Op{{Action: "delete", ID: bad}}}})),

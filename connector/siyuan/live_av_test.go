@@ -26,7 +26,7 @@ func (l *live) database(hpath, name string) database {
 	equal(l.t, "the new database", []any{made.ID, made.ViewType, len(made.Views)}, []any{d.av, "table", 1})
 	take(l.Transactions(l.ctx, []Tx{{Do: []Op{{Action: "setAttrViewName", ID: d.av, Data: name}}}}))(l.t)
 	d.primary = take(l.Keys(l.ctx, d.av))(l.t)[0].ID
-	check(l.t, l.AddRows(l.ctx, d.av, d.block, []AvSource{
+	check(l.t, l.AddRows(l.ctx, d.av, RowsAt{Block: d.block}, []AvSource{
 		{ID: d.para, ItemID: d.bound},
 		{ID: l.id(), ItemID: d.detached, IsDetached: true, Content: "loose"},
 	}))

@@ -177,7 +177,9 @@ func every(w *Writer) map[string]func(context.Context) error {
 	do("FilterSort", func(c context.Context) (any, error) { return w.FilterSort(c, av1, id2) })
 	do("ItemsByBlocks", func(c context.Context) (any, error) { return w.ItemsByBlocks(c, av1, ids) })
 	do("BlocksByItems", func(c context.Context) (any, error) { return w.BlocksByItems(c, av1, ids) })
-	try("AddRows", func(c context.Context) error { return w.AddRows(c, av1, id2, []AvSource{{ID: id2, ItemID: id3}}) })
+	try("AddRows", func(c context.Context) error {
+		return w.AddRows(c, av1, RowsAt{Block: id2}, []AvSource{{ID: id2, ItemID: id3}})
+	})
 	try("AddDetachedRows", func(c context.Context) error { return w.AddDetachedRows(c, av1, [][]Value{{cell}}) })
 	try("RemoveRows", func(c context.Context) error { return w.RemoveRows(c, av1, ids) })
 	try("ReplaceRows", func(c context.Context) error { return w.ReplaceRows(c, av1, false, []map[ID]ID{{id2: id3}}) })

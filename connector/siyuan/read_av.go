@@ -8,20 +8,23 @@ import (
 
 // Key is a column of a database.
 type Key struct {
-	ID           ID     `json:"id" shape:"nonempty"`
-	Name         string `json:"name"`
-	Type         string `json:"type" shape:"nonempty"`
-	Icon         string `json:"icon"`
-	Desc         string `json:"desc"`
-	NumberFormat string `json:"numberFormat"`
-	Template     string `json:"template"`
-	Options      []struct {
-		Name  string `json:"name"`
-		Color string `json:"color"` // "1" to "14"
-		Desc  string `json:"desc"`
-	} `json:"options"`
-	Relation *KeyRelation `json:"relation"`
-	Rollup   *KeyRollup   `json:"rollup"`
+	ID           ID           `json:"id" shape:"nonempty"`
+	Name         string       `json:"name"`
+	Type         string       `json:"type" shape:"nonempty"`
+	Icon         string       `json:"icon"`
+	Desc         string       `json:"desc"`
+	NumberFormat string       `json:"numberFormat"`
+	Template     string       `json:"template"`
+	Options      []KeyOption  `json:"options"`
+	Relation     *KeyRelation `json:"relation"`
+	Rollup       *KeyRollup   `json:"rollup"`
+}
+
+// KeyOption is a choice of a select column.
+type KeyOption struct {
+	Name  string `json:"name"`
+	Color string `json:"color"` // "1" to "14"
+	Desc  string `json:"desc"`
 }
 
 // KeyRelation ties a relation column to another database.
@@ -53,11 +56,11 @@ type Value struct {
 	Text       *ValueText     `json:"text,omitempty"`
 	Number     *ValueNumber   `json:"number,omitempty"`
 	Date       *ValueDate     `json:"date,omitempty"`
-	Select     []ValueOption  `json:"mSelect,omitempty"` // of select and mSelect columns
+	Select     []ValueOption  `json:"mSelect,omitzero"` // of select and mSelect columns
 	URL        *ValueText     `json:"url,omitempty"`
 	Email      *ValueText     `json:"email,omitempty"`
 	Phone      *ValueText     `json:"phone,omitempty"`
-	Assets     []ValueAsset   `json:"mAsset,omitempty"`
+	Assets     []ValueAsset   `json:"mAsset,omitzero"`
 	Checkbox   *ValueCheckbox `json:"checkbox,omitempty"`
 	Relation   *ValueRelation `json:"relation,omitempty"`
 	Template   *ValueText     `json:"template,omitempty"` // computed, as the ones below
@@ -202,20 +205,23 @@ type Render struct {
 	Block ID     // a block showing it, for that block's view; may be ""
 	View  ID     // "" or unknown: the default view
 	Page  int    // from 1
-	Size  int    // rows per page; 0 or less: the view's own page size
+	Size  int    // rows per page; 0: the view's own page size, less: all
 	Query string // keyword that rows must contain
+
+	IgnoreRows bool // columns only
 }
 
 // RenderAttributeView renders a database; it never creates one. A missing
-// database is Missing. Template columns may hold results of queries over all
+// database is Missing. The kernel stores a View that is given as the database's
+// current one, though this is a read. Template columns may hold results of queries over all
 // notebooks.
 func (r *Reader) RenderAttributeView(ctx context.Context, q Render) (Rendered, error) {
 	const path = "av/renderAttributeView"
 	body := args{
 		"id": q.ID, "blockID": optional(q.Block), "viewID": optional(q.View), "page": max(q.Page, 1),
-		"query": q.Query, "createIfNotExist": false, "ignoreRows": false,
+		"query": q.Query, "createIfNotExist": false, "ignoreRows": q.IgnoreRows,
 	}
-	if q.Size > 0 {
+	if q.Size != 0 {
 		body["pageSize"] = q.Size
 	}
 	out, err := read[Rendered](ctx, r, path, body, 0)
@@ -225,13 +231,68 @@ func (r *Reader) RenderAttributeView(ctx context.Context, q Render) (Rendered, e
 // AttributeView is the whole file of a database: its columns with all cells, and
 // its views.
 type AttributeView struct {
-	Spec      int               `json:"spec"`
-	ID        ID                `json:"id" shape:"nonempty"`
-	Name      string            `json:"name"`
-	KeyValues []KeyValues       `json:"keyValues" shape:"nonnull"`
-	KeyIDs    []ID              `json:"keyIDs"`
-	ViewID    ID                `json:"viewID"`
-	Views     []json.RawMessage `json:"views"`
+	Spec      int         `json:"spec"`
+	ID        ID          `json:"id" shape:"nonempty"`
+	Name      string      `json:"name"`
+	KeyValues []KeyValues `json:"keyValues" shape:"nonnull"`
+	KeyIDs    []ID        `json:"keyIDs"`
+	ViewID    ID          `json:"viewID"`
+	Views     []AvView    `json:"views"`
+
+	NewItemTemplates  []json.RawMessage `json:"newItemTemplates"`
+	DefaultTemplateID ID                `json:"defaultTemplateID"`
+}
+
+// AvView is a view as it is stored. Of Table, Gallery and Kanban the one named by
+// Type is there.
+type AvView struct {
+	ID       ID              `json:"id" shape:"nonempty"`
+	Name     string          `json:"name"`
+	Type     string          `json:"type"`
+	Filters  json.RawMessage `json:"filters"`
+	Sorts    json.RawMessage `json:"sorts"`
+	Group    *AvGroup        `json:"group"`
+	PageSize int             `json:"pageSize"`
+	ItemIDs  []ID            `json:"itemIds"` // rows in the order they were put
+	Groups   []AvView        `json:"groups"`
+	Table    *struct {
+		Columns []AvPlace `json:"columns"`
+	} `json:"table"`
+	Gallery *AvCards `json:"gallery"`
+	Kanban  *AvCards `json:"kanban"`
+}
+
+// GroupIDs are the groups of a view.
+func (v AvView) GroupIDs() []ID {
+	ids := make([]ID, len(v.Groups))
+	for i, g := range v.Groups {
+		ids[i] = g.ID
+	}
+	return ids
+}
+
+// AvCards is the layout of a gallery or kanban board.
+type AvCards struct {
+	Fields []AvPlace `json:"fields"`
+}
+
+// AvPlace is a column's place in a view.
+type AvPlace struct {
+	ID     ID   `json:"id"`
+	Hidden bool `json:"hidden"`
+}
+
+// Places are the columns of a view in their order.
+func (v AvView) Places() []AvPlace {
+	switch {
+	case v.Table != nil:
+		return v.Table.Columns
+	case v.Gallery != nil:
+		return v.Gallery.Fields
+	case v.Kanban != nil:
+		return v.Kanban.Fields
+	}
+	return nil
 }
 
 // KeyValues is a column with its cells.
@@ -391,4 +452,33 @@ func (r *Reader) ItemsByBlocks(ctx context.Context, av ID, blocks []ID) (map[ID]
 func (r *Reader) BlocksByItems(ctx context.Context, av ID, items []ID) (map[ID]ID, error) {
 	return read[map[ID]ID](ctx, r, "av/getAttributeViewBoundBlockIDsByItemIDs",
 		args{"avID": av, "itemIDs": list(items)}, 0)
+}
+
+// IDsIn are the ids anywhere in JSON of the kernel, such as the columns that
+// filters name.
+func IDsIn(parts ...json.RawMessage) (ids []ID) {
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			if id := ID(v); id.Valid() {
+				ids = append(ids, id)
+			}
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	for _, p := range parts {
+		var v any
+		if json.Unmarshal(p, &v) == nil {
+			walk(v)
+		}
+	}
+	return ids
 }

@@ -14,12 +14,21 @@ type AvSource struct {
 	Content    string `json:"content,omitempty"` // the primary cell of a detached row
 }
 
+// RowsAt says where rows go; every part may be left out.
+type RowsAt struct {
+	Block, View ID // a block that shows the database, one of its views
+	Group       ID // of the view; its value is filled in
+	Previous    ID // row to go behind; "" for the top
+	NoDefaults  bool
+}
+
 // AddRows adds rows in the given order; a later call goes to the top. A block
-// that is bound already is not added again. block is one that shows the
-// database, or "".
-func (w *Writer) AddRows(ctx context.Context, av, block ID, rows []AvSource) error {
-	return exec(ctx, w, "av/addAttributeViewBlocks",
-		args{"avID": av, "blockID": optional(block), "srcs": list(rows)}, 0)
+// that is bound already is not added again.
+func (w *Writer) AddRows(ctx context.Context, av ID, at RowsAt, rows []AvSource) error {
+	return exec(ctx, w, "av/addAttributeViewBlocks", args{
+		"avID": av, "blockID": optional(at.Block), "srcs": list(rows), "viewID": optional(at.View), "groupID": optional(at.Group),
+		"previousID": optional(at.Previous), "ignoreDefaultFill": at.NoDefaults,
+	}, 0)
 }
 
 // AddDetachedRows adds rows that are bound to no block, one list of cells each;

@@ -38,6 +38,8 @@ const (
 	RefPath     Ref = "path"  // a storage path inside the notebook parameter
 	RefPlace    Ref = "place" // a document, or a notebook as its top level
 	RefHuman    Ref = "human" // a path of names, as package fspath reads it
+	RefDatabase Ref = "database"
+	RefPart     Ref = "part" // a row, column, view or group of the database parameter
 )
 
 // IDPattern is the form of every id as a JSON Schema pattern; it says what
@@ -46,7 +48,7 @@ const IDPattern = `^[0-9]{14}-[0-9a-z]{7}$`
 
 // IsID reports whether the parameter's value is an id, not a path or free text.
 func (r Ref) IsID() bool {
-	return r == RefNotebook || r == RefBlock || r == RefDoc || r == RefPlace
+	return r == RefNotebook || r == RefBlock || r == RefDoc || r == RefPlace || r == RefDatabase
 }
 
 // Param describes one parameter or one member of an object parameter.

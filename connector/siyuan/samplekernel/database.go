@@ -168,6 +168,10 @@ func (k *Kernel) applyDatabase(op *operation) error {
 			c.Key.Relation = &av.Relation{AvID: op.ID, IsTwoWay: op.IsTwoWay, BackKeyID: op.BackRelationKeyID}
 			return k.saveDatabase(db)
 		}
+	case "addAttrViewView":
+		return k.addView(op)
+	case "removeAttrViewCol":
+		return k.removeColumn(op)
 	case "updateAttrViewColRollup":
 		return k.changeKey(op, func(key *av.Key) {
 			key.Rollup = &av.Rollup{RelationKeyID: op.ParentID, KeyID: op.KeyID, Calc: &av.Calc{}}
@@ -180,6 +184,49 @@ func (k *Kernel) applyDatabase(op *operation) error {
 		return k.changeKey(op, func(key *av.Key) { key.NumberFormat = op.Format })
 	}
 	return nil
+}
+
+// addView adds a table with all columns, which becomes the current view and that
+// of the block.
+func (k *Kernel) addView(op *operation) error {
+	db, ok := k.database(op.AvID)
+	if !ok || op.Layout != "table" { // other layouts are not modelled
+		return nil
+	}
+	db.AddView(op.ID, k.maker())
+	if p, ok := k.block(op.BlockID); ok {
+		if err := k.setAttrs(p, map[string]string{"custom-sy-av-view": op.ID}); err != nil {
+			return err
+		}
+	}
+	return k.saveDatabase(db)
+}
+
+// removeColumn takes a column out, and with removeDest the other column of a
+// two-way relation.
+func (k *Kernel) removeColumn(op *operation) error {
+	db, ok := k.database(op.AvID)
+	if !ok {
+		return nil
+	}
+	c, ok := db.Column(op.ID)
+	if !ok {
+		return nil
+	}
+	if r := c.Key.Relation; r != nil && r.IsTwoWay && op.RemoveDest {
+		if other, ok := k.database(r.AvID); ok && other.RemoveKey(r.BackKeyID) == nil {
+			if err := k.saveDatabase(other); err != nil {
+				return err
+			}
+		}
+		if db, ok = k.database(op.AvID); !ok {
+			return nil
+		}
+	}
+	if err := db.RemoveKey(op.ID); err != nil {
+		return err
+	}
+	return k.saveDatabase(db)
 }
 
 // changeKey changes a column an operation names by its id.
@@ -351,6 +398,12 @@ func renderAttributeView(k *Kernel, a args) (any, error) {
 			return nil, fail("attribute view not found")
 		}
 		db = av.New(id, k.maker())
+		if err := k.saveDatabase(db); err != nil {
+			return nil, err
+		}
+	}
+	if view := a.strOr("viewID", ""); view != db.ViewID && db.View(view).ID == view { // what is rendered becomes the view to show
+		db.ViewID = view
 		if err := k.saveDatabase(db); err != nil {
 			return nil, err
 		}

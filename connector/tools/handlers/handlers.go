@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"siyuan-broker/connector/tools"
+	"siyuan-broker/connector/tools/av"
 	"siyuan-broker/connector/tools/block"
 	"siyuan-broker/connector/tools/document"
 	"siyuan-broker/connector/tools/fs"
@@ -17,5 +18,5 @@ import (
 
 // All returns the handler of every action.
 func All() []tools.Binding {
-	return slices.Concat(fs.Bindings(), notebook.Bindings(), document.Bindings(), block.Bindings(), search.Bindings(), system.Bindings(), tag.Bindings())
+	return slices.Concat(av.Bindings(), fs.Bindings(), notebook.Bindings(), document.Bindings(), block.Bindings(), search.Bindings(), system.Bindings(), tag.Bindings())
 }

@@ -37,6 +37,17 @@ func New(id string, m Maker) *Database {
 	}
 }
 
+// AddView adds a table with the columns and rows of the first view and makes it
+// the current one.
+func (d *Database) AddView(id string, m Maker) {
+	v := &View{ID: id, Name: "Table", PageSize: 50, Type: "table", Filters: []json.RawMessage{openFilter}, ItemIDs: slices.Clone(d.Views[0].ItemIDs),
+		Table: &Table{ID: m.NewID(), ShowIcon: true}}
+	for _, c := range d.Views[0].Table.Columns {
+		v.Table.Columns = append(v.Table.Columns, &TableColumn{ID: c.ID})
+	}
+	d.Views, d.ViewID = append(d.Views, v), id
+}
+
 // View is the view of that id, else the current one.
 func (d *Database) View(id string) *View {
 	for _, v := range d.Views {
