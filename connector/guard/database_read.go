@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -196,9 +197,24 @@ func (r *DatabaseRow) settle(m cellMask) {
 	}
 }
 
+// Filter is a condition on a column, or several joined by "and" or "or".
+type Filter struct {
+	Column      string     `json:"column"`
+	Operator    string     `json:"operator"`
+	Value       *CellValue `json:"value"`
+	Combination string     `json:"combination"`
+	Filters     []Filter   `json:"filters"`
+}
+
+// Sort orders a view by a column, ASC or DESC.
+type Sort struct {
+	Column string `json:"column"`
+	Order  string `json:"order"`
+}
+
 // FilterSort are the filters and sorts of the view that a block shows, or of the
-// current one with the zero Block, in SiYuan's own form.
-func (s *Session) FilterSort(ctx context.Context, d Database, b Block) (view string, filters, sorts []byte, err error) {
+// current one with the zero Block.
+func (s *Session) FilterSort(ctx context.Context, d Database, b Block) (view string, filters []Filter, sorts []Sort, err error) {
 	if err := s.own(d, contract.Read); err != nil {
 		return "", nil, nil, err
 	}
@@ -206,7 +222,16 @@ func (s *Session) FilterSort(ctx context.Context, d Database, b Block) (view str
 	if err != nil {
 		return "", nil, nil, err
 	}
-	return string(v.ID), v.Filters, v.Sorts, nil
+	if len(v.Filters) > 0 {
+		err = json.Unmarshal(v.Filters, &filters)
+	}
+	if err == nil && len(v.Sorts) > 0 {
+		err = json.Unmarshal(v.Sorts, &sorts)
+	}
+	if err != nil {
+		err = contract.Fail(contract.APIError, "SiYuan's filters and sorts of view %s have an unknown form.", string(v.ID)).WithCause(err)
+	}
+	return string(v.ID), filters, sorts, err
 }
 
 // viewOf is the view of that id, else the one that the block shows, else the

@@ -53,10 +53,10 @@ const looks = 6
 func (tx *Tx) reread(ctx context.Context, id siyuan.ID, shows func(siyuan.AttributeView) bool) (siyuan.AttributeView, bool, error) {
 	for look, wait := 1, 50*time.Millisecond; ; look, wait = look+1, 2*wait {
 		av, err := tx.s.g.r.AttributeView(ctx, id)
-		if err != nil {
+		if err != nil && !errors.Is(err, siyuan.Missing) {
 			return av, false, err
 		}
-		if shows(av) {
+		if err == nil && shows(av) {
 			return av, true, nil
 		}
 		if look == looks {

@@ -121,6 +121,9 @@ func (tx *Tx) DuplicateDatabase(ctx context.Context, d Database, after Block) (M
 		copied, err = w.DuplicateAttributeView(ctx, d.id)
 		return err
 	})
+	if answered(err) {
+		return MadeDatabase{}, notPersisted("SiYuan took the request to copy database %s, but names no copy.", d.ID())
+	}
 	if err != nil {
 		return MadeDatabase{}, err
 	}

@@ -117,6 +117,7 @@ var telling = map[string][]string{
 		`{"avID":"${board}","rowID":"${row_tasks_secretP}","columnID":"${boardNote}","valueType":"text","text":"x"}`,
 		`{"avID":"${board}","rowID":"${secretP}","columnID":"${boardNote}","valueType":"text","text":"x"}`,
 	},
+	"av.get":           {`{"id":"${board}"}`, `{"id":"${board}","blockID":"${boardBlock}"}`},
 	"av.remove_rows":   {`{"avID":"${board}","srcIDs":["${row_board_intro}"]}`, `{"avID":"${board}","srcIDs":["${details}"]}`, `{"avID":"${board}","srcIDs":["${secretP}"]}`},
 	"av.remove_column": {`{"avID":"${board}","keyID":"${boardNote}"}`, `{"avID":"${board}","keyID":"${tasksNote}"}`},
 	"av.add_column":    {`{"avID":"${board}","keyName":"More","keyType":"text"}`},

@@ -333,7 +333,7 @@ func subsets(names []string) [][]string {
 	return all
 }
 
-// exampleParts makes the database of the examples: shown in Beta, with a row of
+// exampleParts makes the database of the examples: shown in Projects, with a row of
 // its own and one that is bound.
 func exampleParts(s side, k *kernelAPI) error {
 	av := s.id(exampleDatabase)
@@ -343,7 +343,7 @@ func exampleParts(s side, k *kernelAPI) error {
 		path string
 		args map[string]any
 	}{
-		{"block/appendBlock", map[string]any{"dataType": "dom", "parentID": s.id(exampleBeta), "data": dom}},
+		{"block/appendBlock", map[string]any{"dataType": "dom", "parentID": s.id(exampleProjects), "data": dom}},
 		{"av/renderAttributeView", map[string]any{"id": av, "blockID": block}},
 		{"av/addAttributeViewBlocks", map[string]any{"avID": av, "blockID": block, "srcs": []map[string]any{
 			{"id": s.id(exampleBlock), "itemID": s.id("20240106120001-rowbond"), "isDetached": false},

@@ -143,14 +143,28 @@ type AvFilterSortIn struct {
 	BlockID string `json:"blockID,omitempty" ref:"block" doc:"Block that shows the database."`
 }
 
-// AvFilterSortOut is the output of av.get_attribute_view_filter_sort, in
-// SiYuan's own form.
+// AvFilter is a condition on a column, or several joined by combination.
+type AvFilter struct {
+	Column      string     `json:"column,omitempty"`
+	Operator    string     `json:"operator,omitempty"`
+	Value       any        `json:"value,omitempty"` // as render shows a cell
+	Combination string     `json:"combination,omitempty"`
+	Filters     []AvFilter `json:"filters,omitempty"`
+}
+
+// AvSort orders a view by a column.
+type AvSort struct {
+	Column string `json:"column"`
+	Order  string `json:"order"` // ASC or DESC
+}
+
+// AvFilterSortOut is the output of av.get_attribute_view_filter_sort.
 type AvFilterSortOut struct {
-	AvID    string          `json:"avID"`
-	BlockID string          `json:"blockID,omitempty"`
-	ViewID  string          `json:"viewID"`
-	Filters json.RawMessage `json:"filters"`
-	Sorts   json.RawMessage `json:"sorts"`
+	AvID    string     `json:"avID"`
+	BlockID string     `json:"blockID,omitempty"`
+	ViewID  string     `json:"viewID"`
+	Filters []AvFilter `json:"filters"`
+	Sorts   []AvSort   `json:"sorts"`
 }
 
 // AvSearchIn is the input of av.search.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/tools"
@@ -101,15 +102,30 @@ func filterSort(ctx context.Context, r *tools.Request, in catalogue.AvFilterSort
 	if err != nil {
 		return out, err
 	}
-	out = catalogue.AvFilterSortOut{AvID: d.ID(), BlockID: in.BlockID}
 	v, filters, sorts, err := r.Session.FilterSort(ctx, d, b)
-	out.ViewID, out.Filters, out.Sorts = v, orEmpty(filters), orEmpty(sorts)
+	out = catalogue.AvFilterSortOut{AvID: d.ID(), BlockID: in.BlockID, ViewID: v, Filters: conditions(filters, r.Session.Zone()), Sorts: []catalogue.AvSort{}}
+	for _, s := range sorts {
+		out.Sorts = append(out.Sorts, catalogue.AvSort{Column: s.Column, Order: s.Order})
+	}
 	return out, err
 }
 
-func orEmpty(list []byte) []byte {
-	if len(list) == 0 || string(list) == "null" {
-		return []byte("[]")
+// conditions are filters as an agent reads them, without the empty ones that
+// SiYuan keeps.
+func conditions(filters []guard.Filter, zone *time.Location) []catalogue.AvFilter {
+	list := []catalogue.AvFilter{}
+	for _, f := range filters {
+		if f.Column == "" && len(f.Filters) == 0 {
+			continue
+		}
+		c := catalogue.AvFilter{Column: f.Column, Operator: f.Operator}
+		if f.Value != nil {
+			c.Value = compact(*f.Value, zone)
+		}
+		if len(f.Filters) > 0 {
+			c.Combination, c.Filters = f.Combination, conditions(f.Filters, zone)
+		}
+		list = append(list, c)
 	}
 	return list
 }

@@ -102,14 +102,27 @@ func newDesk(t testing.TB, more ...guardtest.Doc) *desk {
 	return d
 }
 
+// newDeskFor is a desk that has what the examples of an action are about.
+func newDeskFor(t testing.TB, action string) *desk {
+	t.Helper()
+	d := newDesk(t)
+	if strings.HasPrefix(action, "av.") {
+		guardtest.AddDatabase(t, d.client.Writer())
+		_, err := d.client.Reader().MirrorBlocks(context.Background(), guardtest.Database) // brings the index up to date
+		check(t, err)
+		d.front.take()
+	}
+	return d
+}
+
 // deskFor gives a desk for each call of an action: a new one where the action
 // writes, else always the same.
 func deskFor(t testing.TB, a *catalogue.Action) func() *desk {
 	t.Helper()
 	if a.Kind.Mutates() {
-		return func() *desk { return newDesk(t) }
+		return func() *desk { return newDeskFor(t, a.ID()) }
 	}
-	d := newDesk(t)
+	d := newDeskFor(t, a.ID())
 	return func() *desk {
 		d.front.answering(embedding)
 		d.front.rewriting(nil)

@@ -53,7 +53,7 @@ func attempts(t *testing.T) []attempt {
 			}
 			found := false
 			for _, args := range slices.Concat(a.Examples, more[a.ID()]) {
-				d := newDesk(t)
+				d := newDeskFor(t, a.ID())
 				before := d.files(t)
 				if r := d.callAs(owner(), a.ID(), args); r.Err != nil || maps.Equal(before, d.files(t)) {
 					continue
@@ -116,7 +116,7 @@ func TestK32EveryWriteIsReadBack(t *testing.T) {
 
 // withoutEffect: the kernel answers code 0 and does nothing.
 func withoutEffect(t *testing.T, x attempt, endpoint string) {
-	d := newDesk(t)
+	d := newDeskFor(t, x.id)
 	d.kernel.Faults().Set(endpoint, samplekernel.Fault{Kind: samplekernel.FaultNoEffect})
 	d.refuses(t, "code 0", contract.WriteNotPersisted, x)
 }
@@ -124,7 +124,7 @@ func withoutEffect(t *testing.T, x attempt, endpoint string) {
 // claimedEffect: the kernel answers what it answers after the effect, operations
 // and all, and does nothing.
 func claimedEffect(t *testing.T, x attempt, endpoint string) {
-	d := newDesk(t)
+	d := newDeskFor(t, x.id)
 	replies := x.replies[endpoint]
 	d.front.answering(func(path string, _ []byte) (int, []byte, bool) {
 		if path != endpoint || len(replies) == 0 {
@@ -143,7 +143,7 @@ func lostAnswer(t *testing.T, x attempt, endpoint string) {
 	for name, kind := range map[string]samplekernel.FaultKind{
 		"no answer": samplekernel.FaultDropAfter, "half an answer": samplekernel.FaultHalf, "server error": samplekernel.FaultStatus,
 	} {
-		d := newDesk(t)
+		d := newDeskFor(t, x.id)
 		d.kernel.Faults().Set(endpoint, samplekernel.Fault{Kind: kind})
 		d.refuses(t, name, contract.OutcomeUnknown, x)
 	}
@@ -153,7 +153,7 @@ func lostAnswer(t *testing.T, x attempt, endpoint string) {
 // offline, which may be sent again, would write twice.
 func lostReadBack(t *testing.T, x attempt, endpoint string) {
 	for name, reply := range map[string]string{"server error": "", "null": `{"code":0,"msg":"","data":null}`, "refusal": `{"code":-1,"msg":"x","data":null}`} {
-		d := newDesk(t)
+		d := newDeskFor(t, x.id)
 		written := false
 		d.front.answering(func(path string, _ []byte) (int, []byte, bool) {
 			switch {
