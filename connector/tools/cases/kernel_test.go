@@ -167,8 +167,14 @@ func TestK39NothingIsWrittenIntoADocumentThatSyncIsReplacing(t *testing.T) {
 	}
 	syncing := map[string]string{"block.transfer_references": beta, "fs.write": beta}
 	elsewhere := []string{"document.reorder", "document.duplicate"} // they write beside the documents they name
+	av, _ := catalogue.New().Tool("av")
+	for _, a := range av.Actions {
+		if a.Kind.Mutates() {
+			into[a.ID()], syncing[a.ID()] = a.Examples[0], beta
+		}
+	}
 	for id, args := range into {
-		d := newDesk(t)
+		d := newDeskFor(t, id)
 		d.kernel.Faults().Sync(cmp.Or(syncing[id], guardtest.Alpha))
 		before := d.files(t)
 		if e := d.fails(t, contract.SyncInProgress, id, args); e.Retry != contract.RetryAfter || e.RetryAfterS == 0 || !maps.Equal(before, d.files(t)) {
@@ -178,7 +184,7 @@ func TestK39NothingIsWrittenIntoADocumentThatSyncIsReplacing(t *testing.T) {
 		if r := d.call(id, args); r.Err != nil {
 			t.Errorf("%s afterwards: %v", id, r.Err)
 		}
-		d = newDesk(t)
+		d = newDeskFor(t, id)
 		d.kernel.Faults().Sync(guardtest.Entry)
 		if r := d.call(id, args); r.Err != nil {
 			t.Errorf("%s while another document is synced: %v", id, r.Err)
