@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,8 +111,10 @@ func messageFile(l Lang) string {
 	return "messages." + primary + ".json"
 }
 
+var otherVerb = regexp.MustCompile(`%[a-rt-z]`)
+
 // loadMessages reads a set's texts. Every key must exist in every language, with
-// as many %s in it.
+// as many %s in it, and no other verb.
 func loadMessages(files fs.FS) (messages, error) {
 	all := messages{}
 	for _, l := range Langs() {
@@ -135,7 +138,10 @@ func loadMessages(files fs.FS) (messages, error) {
 				return nil, fmt.Errorf("%s: %q has not as many %%s as the English text", messageFile(l), key)
 			}
 		}
-		for key := range all[l] {
+		for key, text := range all[l] {
+			if verb := otherVerb.FindString(text); verb != "" {
+				return nil, fmt.Errorf("%s: %q has %s; arguments are put in for %%s", messageFile(l), key, verb)
+			}
 			if _, ok := all[English][key]; !ok {
 				return nil, fmt.Errorf("%s: %q has no English text", messageFile(l), key)
 			}

@@ -54,6 +54,7 @@ func TestASetIsRefusedWhere(t *testing.T) {
 		"a key has no English text":       with("messages.zh.json", `{"hello":"你好 %s","more":"多"}`),
 		"the texts take different values": with("messages.zh.json", `{"hello":"你好"}`),
 		"a key is the frame's":            with("messages.en.json", `{"hello":"Hello %s","frame.copy":"x"}`),
+		"a text takes a number by %d":     with("messages.zh.json", `{"hello":"你好 %s，%d"}`),
 		"a page has no title":             with("one.html", `{{define "main"}}x{{end}}`),
 		"a form does not say its method":  files(`<form action="/x"></form>`),
 		"a script is inline":              files(`<script>alert(1)</script>`),
