@@ -12,6 +12,7 @@ import (
 
 	"siyuan-broker/connector/ledger"
 	"siyuan-broker/connector/pair"
+	"siyuan-broker/connector/restore"
 )
 
 // Config is everything a home owner can set. cmd/internal/settings fills it
@@ -27,6 +28,8 @@ type Config struct {
 	WriteSettle   time.Duration `key:"write_settle" env:"CONNECTOR_WRITE_SETTLE" default:"10s" doc:"How long after it was sent SiYuan may still carry out a write whose answer never came; only then it counts as not done."`
 	// ReconnectMax is the cap of tunnel.Backoff; 0 is the standard.
 	ReconnectMax time.Duration `key:"reconnect_max" env:"CONNECTOR_RECONNECT_MAX" default:"1m" doc:"Longest wait before the next attempt to reach the broker, from 1s to 1h. Waits are drawn evenly up to a bound that doubles from one second to this; what a broker asks for (Retry-After) comes on top."`
+	UndoDays     int           `key:"undo_days" env:"CONNECTOR_UNDO_DAYS" default:"30" doc:"For how many days what agents wrote can be undone; SiYuan's own history must go back as far."`
+	UndoPoints   int           `key:"undo_points" env:"CONNECTOR_UNDO_POINTS" default:"20000" doc:"How many restore points are kept, in restore.db in the data folder; the oldest give way."`
 	LogLevel     string        `key:"log_level" env:"CONNECTOR_LOG_LEVEL" default:"info" doc:"debug, info, warn or error."`
 	LogFormat    string        `key:"log_format" env:"CONNECTOR_LOG_FORMAT" default:"text" doc:"json or text."`
 }
@@ -56,6 +59,9 @@ func (c *Config) Validate() error {
 	if c.WriteSettle < time.Second || c.WriteSettle > time.Minute {
 		bad = append(bad, errors.New("write_settle: must be from 1s to 1m"))
 	}
+	if c.UndoDays < 1 || c.UndoPoints < 1 {
+		bad = append(bad, errors.New("undo_days, undo_points: must be at least 1"))
+	}
 	return errors.Join(bad...)
 }
 
@@ -83,6 +89,12 @@ func (c *Config) Complete() {
 	}
 	if c.WriteSettle == 0 {
 		c.WriteSettle = 10 * time.Second
+	}
+	if c.UndoDays == 0 {
+		c.UndoDays = int(restore.DefaultKeep / (24 * time.Hour))
+	}
+	if c.UndoPoints == 0 {
+		c.UndoPoints = restore.DefaultPoints
 	}
 	c.Broker = strings.TrimRight(c.Broker, "/")
 }

@@ -18,6 +18,7 @@ import (
 	"siyuan-broker/connector/ledger"
 	"siyuan-broker/connector/pair"
 	"siyuan-broker/connector/policy"
+	"siyuan-broker/connector/restore"
 	"siyuan-broker/connector/siyuan"
 	"siyuan-broker/connector/tools"
 	"siyuan-broker/connector/tools/handlers"
@@ -40,6 +41,7 @@ type Connector struct {
 	home   *home.Home
 	tunnel *tunnel.Client
 	ledger *ledger.Ledger
+	points *restore.Store
 	work   *tools.Executor
 }
 
@@ -68,16 +70,13 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 		return nil, err
 	}
 	c.home.Watch(c.kernel)
-	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Logger: log, Settle: cfg.WriteSettle})
-	c.ledger, err = ledger.Open(ledger.Config{
-		Path: filepath.Join(cfg.Data, "ledger.db"), Entries: cfg.LedgerEntries, Bytes: int64(cfg.LedgerMB) << 20, Fresh: fresh,
-	})
-	if err != nil {
+	if c.ledger, c.points, err = openBooks(cfg, fresh); err != nil {
 		return nil, err
 	}
+	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Points: c.points, Logger: log, Settle: cfg.WriteSettle})
 	c.work, err = tools.New(tools.Config{Guard: c.guard, Policy: c.policy, Catalogue: catalogue.New(), Ledger: c.ledger, Logger: log}, handlers.All()...)
 	if err != nil {
-		return nil, errors.Join(err, c.ledger.Close())
+		return nil, errors.Join(err, c.ledger.Close(), c.points.Close())
 	}
 	c.tunnel, err = tunnel.New(tunnel.Config{
 		BrokerURL: cfg.Broker, ConnectorID: Fingerprint(c.key.Public().(ed25519.PublicKey)), Key: c.key,
@@ -87,9 +86,26 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 		Backoff: tunnel.Backoff{Base: time.Second, Cap: cmp.Or(cfg.ReconnectMax, time.Minute)},
 	})
 	if err != nil {
-		return nil, errors.Join(err, c.ledger.Close())
+		return nil, errors.Join(err, c.ledger.Close(), c.points.Close())
 	}
 	return c, nil
+}
+
+// openBooks opens what a home remembers of its writes.
+func openBooks(cfg Config, fresh bool) (*ledger.Ledger, *restore.Store, error) {
+	l, err := ledger.Open(ledger.Config{
+		Path: filepath.Join(cfg.Data, "ledger.db"), Entries: cfg.LedgerEntries, Bytes: int64(cfg.LedgerMB) << 20, Fresh: fresh,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	points, err := restore.Open(restore.Config{
+		Path: filepath.Join(cfg.Data, "restore.db"), Keep: time.Duration(cfg.UndoDays) * 24 * time.Hour, Points: cfg.UndoPoints,
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, l.Close())
+	}
+	return l, points, nil
 }
 
 // PinFile is where a connector keeps the workspace it belongs to.
@@ -118,6 +134,9 @@ func (c *Connector) Run(ctx context.Context) error {
 	c.kernel.Close()
 	if err := c.ledger.Close(); err != nil {
 		c.log.Warn("the ledger of writes did not close", "error", err)
+	}
+	if err := c.points.Close(); err != nil {
+		c.log.Warn("the restore points did not close", "error", err)
 	}
 	if err := c.guard.Close(); err != nil {
 		c.log.Warn("the judge of SQL did not close", "error", err)

@@ -12,16 +12,19 @@ const MethodCall = "tools/call"
 // local HTTP, CLI) to the executor beside SiYuan. The deadline travels in the
 // context, and over the tunnel as the time left.
 type Call struct {
-	Server    string          // home MCP server; "" means DefaultServer
-	Method    string          // "" means MethodCall
-	Tool      string          // settled name, as in contract/tools
-	Action    string          // settled name
-	Replay    bool            // answer from what is remembered of RequestID, and never execute
-	RequestID string          // correlates logs; for writes also the at-most-once key
-	Trace     string          // W3C traceparent, or ""
-	Grant     *Grant          // never nil
-	Safety    Safety          // of a write
-	Args      json.RawMessage // an object without the action field, normalised and validated
+	Server    string // home MCP server; "" means DefaultServer
+	Method    string // "" means MethodCall
+	Tool      string // settled name, as in contract/tools
+	Action    string // settled name
+	Replay    bool   // answer from what is remembered of RequestID, and never execute
+	RequestID string // correlates logs; for writes also the at-most-once key
+	Trace     string // W3C traceparent, or ""
+	Grant     *Grant // never nil
+	Safety    Safety // of a write
+	// Conversation names the agent's conversation where its client has such: a
+	// digest of the legacy session's id, else "". Writes of one are undone together.
+	Conversation string
+	Args         json.RawMessage // an object without the action field, normalised and validated
 }
 
 // Progress is one step of a running call.

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/disclosure"
+	"siyuan-broker/contract/tools"
 	"siyuan-broker/tenants"
 )
 
@@ -177,6 +179,18 @@ func requestID(given string, who *Request) (string, *contract.Error) {
 	id[6] = id[6]&0x0f | 0x70
 	id[8] = id[8]&0x3f | 0x80
 	return id.String(), nil
+}
+
+// conversation names the legacy session of a write at home, without being of use
+// to anybody.
+func conversation(who *Request, kind tools.Kind) string {
+	if who.Session == "" || !kind.Mutates() {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(who.Session))
+	var name [24]byte
+	hex.Encode(name[:], sum[:12])
+	return string(name[:])
 }
 
 // withRequestID adds the request id to the result of a write, so that the

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ type Options struct {
 	// answer never came; default 10 s, at least 1.
 	Settle time.Duration
 	Locks  *Locks       // default a table of its own; share it between guards of one kernel
+	Points Points       // default no restore points are kept, and nothing can be undone
 	Logger *slog.Logger // receives no note text; default nothing is logged
 }
 
@@ -86,6 +88,7 @@ func (w Workspace) Infos() []contract.NotebookInfo {
 type Session struct {
 	g         *Guard
 	grant     *contract.Grant
+	author    Author
 	started   Workspace              // as it was then, hidden notebooks too
 	notebooks map[siyuan.ID]Notebook // readable ones
 	order     []siyuan.ID            // of the sidebar
@@ -98,13 +101,21 @@ type Session struct {
 // Session opens the workspace for the holder of a grant, which must already be
 // restricted by the home policy.
 func (g *Guard) Session(w Workspace, effective *contract.Grant) *Session {
-	s := &Session{g: g, grant: effective, started: w, notebooks: map[siyuan.ID]Notebook{}, places: map[siyuan.ID]place{}}
+	author := Author{Scope: strings.Join([]string{effective.Tenant, effective.Instance, effective.Member, effective.Agent.ID}, "/"), Name: effective.Agent.Name}
+	s := &Session{g: g, grant: effective, author: author, started: w, notebooks: map[siyuan.ID]Notebook{}, places: map[siyuan.ID]place{}}
 	for _, n := range w.notebooks {
 		if level := s.level(n.ID); level.Allows(contract.Read) {
 			s.notebooks[n.ID] = Notebook{s: s, info: n, level: level}
 			s.order = append(s.order, n.ID)
 		}
 	}
+	return s
+}
+
+// InConversation says which conversation of the agent the call is of; restore
+// points are made for each.
+func (s *Session) InConversation(name string) *Session {
+	s.author.Conversation = name
 	return s
 }
 

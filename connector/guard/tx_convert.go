@@ -50,6 +50,9 @@ func (tx *Tx) DuplicateDoc(ctx context.Context, d Doc) (Doc, error) {
 	if !made.ID.Valid() {
 		return Doc{}, lost
 	}
+	if err := tx.creates(ctx, made.ID); err != nil {
+		return Doc{}, err
+	}
 	p, err := tx.s.find(ctx, made.ID, "document")
 	if contract.CodeOf(err) == contract.NotFound || err == nil && (p.box != d.nb.info.ID || p.root != made.ID) {
 		err = lost
@@ -90,6 +93,9 @@ func (tx *Tx) HeadingToDoc(ctx context.Context, h Block, to Place, behind *Doc) 
 	}
 	attrs, err := tx.s.g.r.BlockAttrs(ctx, h.id)
 	if err != nil {
+		return Doc{}, err
+	}
+	if err := tx.creates(ctx, h.id); err != nil {
 		return Doc{}, err
 	}
 	st := Step{Op: "document.from_heading", ID: h.ID(), More: behind != nil || len(ownAttrs(attrs)) > 0, Marks: []Mark{{

@@ -86,8 +86,9 @@ func (tx *Tx) DailyNote(ctx context.Context, n Notebook, known []Doc) (note Doc,
 	note = tx.s.refer(p, id).doc
 	if created = !slices.ContainsFunc(known, func(d Doc) bool { return d.id == id }); created {
 		tx.docs[id] = true // nobody else knows it yet
+		err = tx.creates(ctx, id)
 	}
-	return note, created, nil
+	return note, created, err
 }
 
 // newDailyNote is the daily note that was not there before, "" when there is none.

@@ -286,6 +286,9 @@ func (tx *Tx) createAt(ctx context.Context, n Notebook, at spot, title, markdown
 		return spot{}, err
 	}
 	made := spot{id: id, folder: at.folder + "/" + string(id), hpath: at.hpath + "/" + title}
+	if err := tx.creates(ctx, id); err != nil {
+		return spot{}, err
+	}
 	st := Step{Op: "document.create", ID: n.ID(), New: []string{string(id)}, More: more, Marks: []Mark{thereMark(id, false, true)}}
 	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
 		_, err := w.CreateDocAt(ctx, n.info.ID, made.folder+".sy", title, markdown, nil)

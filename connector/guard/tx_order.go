@@ -40,6 +40,9 @@ func (tx *Tx) Reorder(ctx context.Context, p Place, order []Doc) (done Reordered
 		done.After = want
 		return done, nil
 	}
+	if err := tx.reorders(ctx, p, Order{Before: done.Before, After: want}); err != nil {
+		return done, err
+	}
 	const again = "the whole order is set, so setting it again changes nothing"
 	err = tx.step(ctx, Step{Op: "document.reorder", ID: string(p.id()), Repeatable: again}, func(w *siyuan.Writer) error {
 		return w.ChangeSort(ctx, p.Notebook.info.ID, paths)

@@ -189,6 +189,9 @@ func afterSome(err error, done []string) error {
 // removeDoc takes one document away and demands that its whole tree is gone.
 // more says that others follow.
 func (tx *Tx) removeDoc(ctx context.Context, d Doc, tree []siyuan.ID, more bool) error {
+	if err := tx.takesAlong(ctx, d, tree); err != nil {
+		return err
+	}
 	st := Step{Op: "document.remove", ID: d.ID(), More: more, Marks: []Mark{thereMark(d.id, true, false)}}
 	err := tx.step(ctx, st, func(w *siyuan.Writer) error {
 		return w.RemoveDoc(ctx, d.id)

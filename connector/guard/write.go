@@ -22,6 +22,10 @@ type Tx struct {
 	more  bool            // the handler has further writes to make after this one
 	sent  bool            // a kernel write was answered
 	doubt error           // of a kernel write whose answer never came
+
+	action string   // of the intent
+	kept   bool     // the restore points were made
+	points []*Point // of this write
 }
 
 // Write runs a write: it locks the targets, proves again that they are where
@@ -111,8 +115,11 @@ func (s *Session) run(ctx context.Context, in Intent, tx *Tx, fn func(context.Co
 	if tx.entry = in.Entry; tx.entry == nil {
 		tx.entry = noEntry{}
 	}
+	tx.action = in.Action
 	defer s.forget()
-	return tx.conclude(fn(ctx, tx))
+	err := tx.conclude(fn(ctx, tx))
+	tx.settlePoints(ctx)
+	return err
 }
 
 // conclude is how a write ended. An error that came after the kernel took a
@@ -204,6 +211,9 @@ func (tx *Tx) step(ctx context.Context, st Step, send func(w *siyuan.Writer) err
 	}
 	if tx.doubt != nil {
 		return tx.doubt
+	}
+	if err := tx.keep(ctx); err != nil {
+		return err
 	}
 	st.More = st.More || tx.more
 	st.Notebooks, st.At = slices.Sorted(maps.Keys(tx.notes)), tx.s.g.opt.Now().UnixMilli()

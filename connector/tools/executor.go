@@ -275,7 +275,7 @@ func (r *running) open(ctx context.Context) (*guard.Session, error) {
 		return nil, err
 	}
 	r.effective = r.e.cfg.Policy.Restrict(r.call.Grant, w.Infos())
-	return r.e.cfg.Guard.Session(w, r.effective), nil
+	return r.e.cfg.Guard.Session(w, r.effective).InConversation(r.call.Conversation), nil
 }
 
 func encode(out any) (json.RawMessage, error) {

@@ -4,25 +4,26 @@ import "siyuan-broker/contract"
 
 // Call is the header of a CALL frame; the body is the raw arguments, an object.
 type Call struct {
-	ID          uint64          `json:"id"`                     // counts up per stream
-	Server      string          `json:"server,omitempty"`       // absent: siyuan
-	Method      string          `json:"method,omitempty"`       // absent: tools/call
-	TimeLeftMS  int64           `json:"time_left_ms,omitempty"` // absent: the connector's own maximum
-	Trace       string          `json:"trace,omitempty"`        // W3C traceparent
-	Tool        string          `json:"tool,omitempty"`
-	Action      string          `json:"action,omitempty"`
-	RequestID   string          `json:"request_id,omitempty"`
-	Safety      contract.Safety `json:"safety,omitzero"`  // of a write
-	Replay      bool            `json:"replay,omitempty"` // answer from what is remembered of the request, never execute
-	Grant       *contract.Grant `json:"grant,omitempty"`
-	GrantDigest string          `json:"grant_digest,omitempty"` // beside grant: its name; alone: the grant of that name, sent before
-	Bulk        uint64          `json:"bulk,omitempty"`         // number under which a large result may come over the bulk session
+	ID           uint64          `json:"id"`                     // counts up per stream
+	Server       string          `json:"server,omitempty"`       // absent: siyuan
+	Method       string          `json:"method,omitempty"`       // absent: tools/call
+	TimeLeftMS   int64           `json:"time_left_ms,omitempty"` // absent: the connector's own maximum
+	Trace        string          `json:"trace,omitempty"`        // W3C traceparent
+	Tool         string          `json:"tool,omitempty"`
+	Action       string          `json:"action,omitempty"`
+	RequestID    string          `json:"request_id,omitempty"`
+	Safety       contract.Safety `json:"safety,omitzero"`  // of a write
+	Replay       bool            `json:"replay,omitempty"` // answer from what is remembered of the request, never execute
+	Grant        *contract.Grant `json:"grant,omitempty"`
+	Conversation string          `json:"conversation,omitempty"` // for restore points
+	GrantDigest  string          `json:"grant_digest,omitempty"` // beside grant: its name; alone: the grant of that name, sent before
+	Bulk         uint64          `json:"bulk,omitempty"`         // number under which a large result may come over the bulk session
 }
 
 // CallOf splits a call into header and body. The time left is the caller's to
 // fill in.
 func CallOf(id uint64, c contract.Call) (Call, []byte) {
-	h := Call{ID: id, Trace: c.Trace, Tool: c.Tool, Action: c.Action, RequestID: c.RequestID, Replay: c.Replay, Grant: c.Grant, Safety: c.Safety}
+	h := Call{ID: id, Trace: c.Trace, Tool: c.Tool, Action: c.Action, RequestID: c.RequestID, Replay: c.Replay, Grant: c.Grant, Safety: c.Safety, Conversation: c.Conversation}
 	if c.Server != contract.DefaultServer {
 		h.Server = c.Server
 	}
@@ -35,7 +36,7 @@ func CallOf(id uint64, c contract.Call) (Call, []byte) {
 // Contract joins header and body again; the defaults are spelled out.
 func (h Call) Contract(body []byte) contract.Call {
 	c := contract.Call{Server: h.Server, Method: h.Method, Tool: h.Tool, Action: h.Action,
-		RequestID: h.RequestID, Replay: h.Replay, Trace: h.Trace, Grant: h.Grant, Safety: h.Safety, Args: body}
+		RequestID: h.RequestID, Replay: h.Replay, Trace: h.Trace, Grant: h.Grant, Safety: h.Safety, Conversation: h.Conversation, Args: body}
 	if c.Server == "" {
 		c.Server = contract.DefaultServer
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +59,7 @@ type Home struct {
 	Kernel *samplekernel.Kernel
 	Client *siyuan.Client
 	Guard  *guard.Guard
+	Pass   func(d time.Duration) // lets time pass; nil where it stands still
 
 	mu      sync.Mutex
 	answers map[string]string // canned data by API path
@@ -132,6 +134,27 @@ func linksText(secretTitle string) string {
 // New starts a home. It ends with the test.
 func New(t testing.TB) *Home { return NewWith(t, Notes()) }
 
+// NewKeeping starts a home whose guard keeps restore points. Its time passes while
+// somebody sleeps, and with [Home.Pass].
+func NewKeeping(t testing.TB, points func(now func() time.Time) guard.Points) *Home {
+	t.Helper()
+	h := New(t)
+	var passed atomic.Int64
+	start := clock()()
+	now := func() time.Time { return start.Add(time.Duration(passed.Load())) }
+	h.Pass = func(d time.Duration) { passed.Add(int64(d)) }
+	dir := t.TempDir()
+	check(t, os.CopyFS(dir, os.DirFS(h.Kernel.Dir())))
+	k := openAt(t, dir, now)
+	check(t, k.Client.Reader().Flush(context.Background()))
+	h.Kernel, h.Client = k.Kernel, k.Client
+	h.Guard = guard.New(h.Client.Reader(), h.Client.Writer(), guard.Options{Now: now, Points: points(now), Sleep: func(ctx context.Context, d time.Duration) error {
+		h.Pass(d)
+		return ctx.Err()
+	}})
+	return h
+}
+
 // NewWith starts a home with other notes in the same notebooks. The references
 // and the embed are added to Alpha where there is one.
 func NewWith(t testing.TB, notes Docs) *Home {
@@ -155,7 +178,12 @@ func NewWith(t testing.TB, notes Docs) *Home {
 // open starts a kernel on a folder, and the guard in front of it.
 func open(t testing.TB, dir string) *Home {
 	t.Helper()
-	k, err := samplekernel.New(samplekernel.Options{Dir: dir, IndexLag: -1, DeleteLag: -1, MountLag: -1, Clock: clock()})
+	return openAt(t, dir, clock())
+}
+
+func openAt(t testing.TB, dir string, now func() time.Time) *Home {
+	t.Helper()
+	k, err := samplekernel.New(samplekernel.Options{Dir: dir, IndexLag: -1, DeleteLag: -1, MountLag: -1, Clock: now})
 	check(t, err)
 	t.Cleanup(func() { check(t, k.Close()) })
 	h := &Home{Kernel: k, answers: map[string]string{}}

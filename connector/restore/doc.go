@@ -1,0 +1,12 @@
+// Package restore keeps restore points: for every document that an agent's sitting
+// wrote to, how it was before and how the agent left it. It is a small SQLite file
+// in the connector's data folder.
+//
+// It holds ids, times, digests, paths of files in SiYuan's own history, and of each
+// document the title and the attributes it had: what SiYuan's history cannot give
+// back one by one. Texts stay in SiYuan's history. Only the account that runs the
+// connector may read the file, and it never leaves the home.
+//
+// What it forgets first when it is full are the oldest points. It knows nothing of
+// the kernel; bringing a document back is for package guard.
+package restore

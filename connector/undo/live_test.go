@@ -1,0 +1,242 @@
+package undo_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"siyuan-broker/connector/guard"
+	"siyuan-broker/connector/guard/guardtest"
+	"siyuan-broker/connector/restore"
+	"siyuan-broker/connector/siyuan"
+	"siyuan-broker/connector/undo"
+	"siyuan-broker/contract"
+)
+
+// liveDesk is a desk in front of the SiYuan that the environment names, with a
+// notebook of its own.
+func liveDesk(t *testing.T) (*desk, string) {
+	t.Helper()
+	url, token := os.Getenv("SIYUAN_API_URL"), os.Getenv("SIYUAN_TOKEN")
+	if url == "" || token == "" {
+		t.Skip("SIYUAN_API_URL and SIYUAN_TOKEN name no SiYuan to test with")
+	}
+	client, err := siyuan.New(siyuan.Config{BaseURL: url, Token: siyuan.NewToken(token)})
+	fine(t, err)
+	t.Cleanup(client.Close)
+	d := &desk{config: restore.Config{Path: filepath.Join(t.TempDir(), "restore.db")}}
+	d.reopen(t)
+	t.Cleanup(func() { fine(t, d.store.Close()) })
+	d.Home = &guardtest.Home{Client: client, Guard: guard.New(client.Reader(), client.Writer(), guard.Options{Points: d.store})}
+	ctx := context.Background()
+	n, err := client.Writer().CreateNotebook(ctx, "undo live test")
+	fine(t, err)
+	t.Cleanup(func() { fine(t, client.Writer().RemoveNotebook(ctx, n.ID)) })
+	return d, string(n.ID)
+}
+
+// live is an agent's session that may do everything.
+func (d *desk) live(t *testing.T, agent string) *guard.Session {
+	t.Helper()
+	w, err := d.Guard.Workspace(context.Background())
+	fine(t, err)
+	return d.Guard.Session(w, &contract.Grant{V: contract.GrantVersion, Agent: contract.AgentRef{ID: agent, Name: agent}, Default: contract.ReadWriteDelete, Exp: 1 << 40})
+}
+
+const liveText = "# Head\n\nplain **bold** #tag#\n{: name=\"nm\" custom-x=\"1\" }\n\n* a\n  * nested\n* b\n\n* [ ] task\n\n```go\nx<y && z\n```\n\n<div>html</div>\n\n$$\na^2\n$$\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n{{select * from blocks where 1=0}}\n\n> quote\n"
+
+// stateOf is a document's kramdown, attributes and path.
+func (d *desk) stateOf(t *testing.T, id string) string {
+	t.Helper()
+	ctx := context.Background()
+	at, err := d.Client.Reader().PathByID(ctx, siyuan.ID(id))
+	if err != nil {
+		return "gone"
+	}
+	attrs, err := d.Client.Reader().BlockAttrs(ctx, siyuan.ID(id))
+	fine(t, err)
+	return at.Path + "\n" + plainAttrs(attrs) + "\n" + plainText(d.text(t, id))
+}
+
+func TestLiveUndo(t *testing.T) {
+	d, box := liveDesk(t)
+	ctx := context.Background()
+	w := d.Client.Writer()
+	up, err := w.CreateDoc(ctx, siyuan.NewDoc{Notebook: siyuan.ID(box), HPath: "/Up", Markdown: "upper"})
+	fine(t, err)
+	doc, err := w.CreateDoc(ctx, siyuan.NewDoc{Notebook: siyuan.ID(box), HPath: "/Up/Doc", Markdown: liveText})
+	fine(t, err)
+	fine(t, w.SetBlockAttrs(ctx, doc, siyuan.Attrs{"icon": "1f600", "custom-d": "v", "alias": "al"}))
+	base, err := d.Client.Reader().ChildBlocks(ctx, doc)
+	fine(t, err)
+	fine(t, d.Client.Reader().Flush(ctx))
+
+	write := func(tree bool, do func(ctx context.Context, s *guard.Session, tx *guard.Tx, at guard.Doc) error) {
+		t.Helper()
+		s := d.live(t, "a")
+		at, err := s.Doc(ctx, string(doc), contract.ReadWrite)
+		fine(t, err)
+		in := guard.Intent{Action: "test", Targets: []guard.Target{at}}
+		if tree {
+			in.Targets = append(in.Targets, at.Notebook())
+		}
+		fine(t, s.Write(ctx, in, func(ctx context.Context, tx *guard.Tx) error { return do(ctx, s, tx, at) }))
+	}
+	back := func() {
+		t.Helper()
+		points, err := d.store.Points(restore.Choice{Scope: "///a"})
+		fine(t, err)
+		s := d.live(t, "owner")
+		p, err := undo.Make(ctx, s, points, time.Time{})
+		fine(t, err)
+		if p.Refused > 0 {
+			t.Errorf("refused: %+v", p.Documents)
+		}
+		fine(t, p.Apply(ctx, s, guard.Intent{Action: "undo"}, d.store, nil))
+		for _, doc := range p.Documents {
+			if doc.Failed != "" {
+				t.Errorf("document %s: %s", doc.ID, doc.Failed)
+			}
+		}
+	}
+	check := func(name string, ids []siyuan.ID, do func()) {
+		t.Helper()
+		before := map[siyuan.ID]string{}
+		for _, id := range ids {
+			before[id] = d.stateOf(t, string(id))
+		}
+		do()
+		back()
+		fine(t, d.Client.Reader().Flush(ctx))
+		for _, id := range ids {
+			if now := d.stateOf(t, string(id)); now != before[id] {
+				t.Errorf("%s: document %s was\n%s\nand is\n%s", name, id, before[id], now)
+			}
+		}
+	}
+
+	check("texts and attributes", []siyuan.ID{up, doc}, func() {
+		write(false, func(ctx context.Context, s *guard.Session, tx *guard.Tx, at guard.Doc) error {
+			b, err := s.Block(ctx, string(base[1].ID), contract.ReadWrite)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Update(ctx, []guard.Update{{Block: b, Text: markdown("rewritten")}}); err != nil {
+				return err
+			}
+			list, err := s.Block(ctx, string(base[2].ID), contract.ReadWriteDelete)
+			if err != nil {
+				return err
+			}
+			if err := tx.Delete(ctx, list); err != nil {
+				return err
+			}
+			_, err = tx.Append(ctx, at.Block(), markdown("more\n\nand more"))
+			return err
+		})
+		write(true, func(ctx context.Context, s *guard.Session, tx *guard.Tx, at guard.Doc) error {
+			icon := ""
+			if _, err := tx.SetLook(ctx, at, &icon, nil); err != nil {
+				return err
+			}
+			if err := tx.RenameDoc(ctx, at, "Other"); err != nil {
+				return err
+			}
+			_, err := tx.MoveDocs(ctx, []guard.Doc{at}, guard.Place{Notebook: at.Notebook()})
+			return err
+		})
+	})
+	check("creation", []siyuan.ID{up, doc}, func() {
+		write(true, func(ctx context.Context, _ *guard.Session, tx *guard.Tx, at guard.Doc) error {
+			_, err := tx.CreateDoc(ctx, guard.NewDoc{Notebook: at.Notebook(), Parent: &at, Title: "New", Markdown: "x", IfExists: guard.Fail})
+			return err
+		})
+	})
+	if files, err := d.Client.Reader().Docs(ctx, siyuan.ID(box), "/"+string(up)+"/"+string(doc)+".sy"); err != nil || len(files) > 0 {
+		t.Errorf("below the document stand %v (%v), want none", files, err)
+	}
+	check("removal of a tree", []siyuan.ID{up, doc}, func() {
+		s := d.live(t, "a")
+		at, err := s.Doc(ctx, string(up), contract.ReadWriteDelete)
+		fine(t, err)
+		fine(t, s.Write(ctx, guard.Intent{Action: "test", Targets: []guard.Target{at, at.Notebook()}}, func(ctx context.Context, tx *guard.Tx) error {
+			_, err := tx.RemoveDocs(ctx, []guard.Doc{at})
+			return err
+		}))
+	})
+	t.Run("database", func(t *testing.T) { liveDatabase(t, d, box) })
+}
+
+// A document that shows a database is brought back block by block, and the
+// database stays what it is now.
+func liveDatabase(t *testing.T, d *desk, box string) {
+	ctx := context.Background()
+	w := d.Client.Writer()
+	av, block := siyuan.ID("20261130120000-undoav1"), "20261130120001-undoblk"
+	dom := fmt.Sprintf(`<div class="av" data-node-id="%s" data-av-id="%s" data-type="NodeAttributeView" data-av-type="table"></div>`, block, av)
+	doc, err := w.CreateDoc(ctx, siyuan.NewDoc{Notebook: siyuan.ID(box), HPath: "/Base", Markdown: "first\n\nsecond\n\n* item\n\n" + liveText})
+	fine(t, err)
+	children, err := d.Client.Reader().ChildBlocks(ctx, doc)
+	fine(t, err)
+	_, err = w.InsertBlock(ctx, siyuan.DOM, dom, siyuan.Anchor{Previous: children[1].ID})
+	fine(t, err)
+	fine(t, d.Client.Reader().Flush(ctx))
+	before := d.stateOf(t, string(doc))
+	if !strings.Contains(before, "NodeAttributeView") {
+		t.Fatalf("the document shows no database: %s", before)
+	}
+	s := d.live(t, "b")
+	at, err := s.Doc(ctx, string(doc), contract.ReadWrite)
+	fine(t, err)
+	fine(t, s.Write(ctx, guard.Intent{Action: "test", Targets: []guard.Target{at, at.Notebook()}}, func(ctx context.Context, tx *guard.Tx) error {
+		b, err := s.Block(ctx, string(children[0].ID), contract.ReadWrite)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Update(ctx, []guard.Update{{Block: b, Text: markdown("rewritten")}}); err != nil {
+			return err
+		}
+		for _, gone := range []string{string(children[2].ID), block} {
+			b, err := s.Block(ctx, gone, contract.ReadWriteDelete)
+			if err != nil {
+				return err
+			}
+			if err := tx.Delete(ctx, b); err != nil {
+				return err
+			}
+		}
+		for _, c := range children[3:] { // every kind of block
+			b, err := s.Block(ctx, string(c.ID), contract.ReadWriteDelete)
+			if err != nil {
+				return err
+			}
+			if err := tx.Delete(ctx, b); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.Append(ctx, at.Block(), markdown("more")); err != nil {
+			return err
+		}
+		return tx.RenameDoc(ctx, at, "Base of another name")
+	}))
+	points, err := d.store.Points(restore.Choice{Scope: "///b"})
+	fine(t, err)
+	owner := d.live(t, "owner")
+	p, err := undo.Make(ctx, owner, points, time.Time{})
+	fine(t, err)
+	if err := p.Apply(ctx, owner, guard.Intent{Action: "undo"}, d.store, nil); err != nil {
+		t.Error(err)
+	}
+	for _, doc := range p.Documents {
+		if doc.Failed != "" || len(doc.Refused) > 0 {
+			t.Errorf("document %s: %s %v", doc.ID, doc.Failed, doc.Refused)
+		}
+	}
+	if now := d.stateOf(t, string(doc)); now != before {
+		t.Errorf("was\n%s\nand is\n%s", before, now)
+	}
+}
