@@ -59,9 +59,11 @@ type wiped struct {
 	flips    int
 }
 
-func newWiped(t *testing.T) *wiped {
+func newWiped(t *testing.T) *wiped { return newWorld(t).wiped(t) }
+
+func (w *world) wiped(t *testing.T) *wiped {
 	t.Helper()
-	x := &wiped{tenant: newWorld(t).tenant("Ada", tenants.NewID())}
+	x := &wiped{tenant: w.tenant("Ada", tenants.NewID())}
 	x.allow()
 	x.on("document", "remove")
 	x.home(nil)
