@@ -24,7 +24,11 @@ type Call struct {
 	// Conversation names the agent's conversation where its client has such: a
 	// digest of the legacy session's id, else "". Writes of one are undone together.
 	Conversation string
-	Args         json.RawMessage // an object without the action field, normalised and validated
+	// ResultChars is about how many characters the answer to a read may have; 0
+	// leaves it to the home. It bounds lists and texts of many blocks: one entry
+	// or block alone is never cut.
+	ResultChars int
+	Args        json.RawMessage // an object without the action field, normalised and validated
 }
 
 // Progress is one step of a running call.

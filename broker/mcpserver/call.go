@@ -200,7 +200,7 @@ func (s *Server) relay(ctx context.Context, c *invocation, action *tools.Action,
 	p := snap.Principal
 	result := s.cfg.Relay.Call(ctx, p.Tenant.String(), p.Instance.String(), contract.Call{
 		Server: contract.DefaultServer, Method: contract.MethodCall, Tool: action.Tool, Action: action.Name,
-		RequestID: c.requestID, Replay: c.replay, Grant: snap.Grant(c.admitted), Safety: c.safety, Conversation: conversation(c.who, action.Kind), Args: c.args,
+		RequestID: c.requestID, Replay: c.replay, Grant: snap.Grant(c.admitted), Safety: c.safety, Conversation: conversation(c.who, action.Kind), ResultChars: snap.Limits.ResultChars, Args: c.args,
 	}, !action.Kind.Mutates() || c.safety.ValidateOnly, progress)
 	c.relayed, c.stats = s.cfg.Now().Sub(c.admitted), result.Stats
 	switch {

@@ -279,6 +279,23 @@ func TestATenantsResultLimitHoldsForReadsOnly(t *testing.T) {
 	}
 }
 
+func TestATenantsNumberOfCharactersTravelsWithTheCall(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	f := facts(tenantA, agent)
+	f.Limits.ResultChars = 12_000
+	r.store.put(f)
+	chars := make(chan int, 1)
+	r.home.will(func(_ context.Context, c relayed) contract.Result {
+		chars <- c.call.ResultChars
+		return contract.Result{Body: json.RawMessage(`{}`)}
+	})
+	s, _ := r.client(t, "", tenantA, agent, nil)
+	if res := call(t, s, "notebook", map[string]any{"action": "list"}); res.IsError || <-chars != 12_000 {
+		t.Errorf("answer %v", answer(t, res))
+	}
+}
+
 func TestAHomesOwnErrorWordsAreNotRecorded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -52,7 +52,7 @@ func TestA18HelpHasOnlyWhatTheAgentMayUse(t *testing.T) {
 					}
 				}
 			}
-			if text, err := read(disclosure.HelpURI + "block"); err != nil || !strings.Contains(text, "get_kramdown(id)") {
+			if text, err := read(disclosure.HelpURI + "block"); err != nil || !strings.Contains(text, "get_kramdown(id, blockStart?)") {
 				t.Errorf("tool: %s, %v", text, err)
 			}
 			if text, err := read(disclosure.HelpIndexURI); err != nil || strings.Contains(text, "set_permission") || !strings.Contains(text, "fulltext(query") {

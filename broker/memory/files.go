@@ -140,7 +140,8 @@ func (f *Files) run(ctx context.Context, c call) (any, error) {
 
 func (f *Files) read(ctx context.Context, c call) (any, error) {
 	var in tools.FSReadIn
-	if err := json.Unmarshal(c.args, &in); err != nil {
+	args, verbose := tools.Verbose(c.args)
+	if err := json.Unmarshal(args, &in); err != nil {
 		return nil, contract.Internalf(err, "decode arguments")
 	}
 	text := ""
@@ -157,7 +158,15 @@ func (f *Files) read(ctx context.Context, c call) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", c.file, err)
 	}
-	return tools.FSReadOut{Path: c.path(), WindowOut: in.Window.Cut([]tools.TextBlock{{Markdown: text}})}, nil
+	chars := c.snap.Limits.ResultChars
+	if chars == 0 {
+		chars = tools.DefaultResultChars
+	}
+	out := tools.FSReadOut{Path: c.path(), WindowOut: in.Window.Cut([]tools.TextBlock{{Markdown: text}}, chars)}
+	if !verbose {
+		out = tools.Slim(out)
+	}
+	return out, nil
 }
 
 // join is the rules as one text, the person's own last.

@@ -179,6 +179,13 @@ func TestHostingAsTheREADMESays(t *testing.T) {
 		t.Errorf("the operator sees %d notebooks, the agent %d", len(shown[0].Notebooks), len(list.Notebooks))
 	}
 
+	h.run(h.broker, h.env, "tenant", "results", "--tenant", made["tenant"], "--chars", "2000")
+	h.await(t, "answers are smaller", func() bool {
+		var rows struct{ Hint string }
+		call(t, a, "search", map[string]any{"action": "query_sql", "stmt": "SELECT a.* FROM blocks AS a, blocks AS b"}, &rows)
+		return strings.Contains(rows.Hint, "2000 characters")
+	})
+
 	h.run(h.broker, h.env, "token", "revoke", "--tenant", made["tenant"], "--agent", agent["agent"])
 	h.await(t, "the token is refused", func() bool {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, agent["mcp_url"], strings.NewReader(`{}`))

@@ -17,7 +17,7 @@ import (
 
 func newTenant(a *app) *cobra.Command {
 	return cli.Group(&cobra.Command{Use: "tenant", Short: "Tenants: create, and set what is allowed"},
-		newTenantCreate(a), newTenantShow(a), newTenantLevel(a), newTenantSwitch(a), newTenantConsent(a), newTenantToggle(a))
+		newTenantCreate(a), newTenantShow(a), newTenantLevel(a), newTenantSwitch(a), newTenantConsent(a), newTenantToggle(a), newTenantResults(a))
 }
 
 func newTenantCreate(a *app) *cobra.Command {
@@ -290,4 +290,44 @@ func newTenantToggle(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&action, "action", "", "name of the action")
 	cmd.Flags().BoolVar(&on, "on", true, "--on=false switches off")
 	return cmd
+}
+
+func newTenantResults(a *app) *cobra.Command {
+	var tenant string
+	var chars int
+	cmd := &cobra.Command{
+		Use:     "results",
+		Short:   "Set how many characters an answer to an agent may have",
+		Example: "  siyuan-broker tenant results --tenant T --chars 12000",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			id, err := parseID("tenant", tenant)
+			if err != nil {
+				return err
+			}
+			if chars != 0 && (chars < tools.MinResultChars || chars > tools.MaxResultChars) {
+				return cli.Usagef("--chars: from %d to %d, or 0 for the default of %d", tools.MinResultChars, tools.MaxResultChars, tools.DefaultResultChars)
+			}
+			ctx := cmd.Context()
+			return a.withStore(ctx, func(_ broker.Config, db *broker.Database) error {
+				return db.In(ctx, id, func(tx tenants.Tx) error { return setResultChars(ctx, tx, chars) })
+			})
+		},
+	}
+	cmd.Flags().StringVar(&tenant, "tenant", "", "id of the tenant")
+	cmd.Flags().IntVar(&chars, "chars", 0, fmt.Sprintf("characters; 0: the default, %d", tools.DefaultResultChars))
+	return cmd
+}
+
+func setResultChars(ctx context.Context, tx tenants.Tx, chars int) error {
+	t, err := tx.Tenant(ctx)
+	if err != nil {
+		return err
+	}
+	limits := t.Limits
+	limits.ResultChars = chars
+	if _, err := tx.UpdateTenant(ctx, tenants.TenantUpdate{Limits: &limits}); err != nil {
+		return err
+	}
+	return audit(ctx, tx, "limits.set", fmt.Sprintf("result_chars %d", chars))
 }

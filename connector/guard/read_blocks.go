@@ -39,6 +39,7 @@ func (s *Session) locateAll(ctx context.Context, ids []string) error {
 // BlockText is the kramdown of one block of a batch, or why there is none.
 type BlockText struct {
 	ID, Kramdown string
+	IsDoc        bool
 	Err          *contract.Error
 }
 
@@ -53,8 +54,9 @@ func (s *Session) Kramdowns(ctx context.Context, ids []string, textmark bool) ([
 	var wanted []siyuan.ID
 	for i, id := range ids {
 		items[i].ID = id
-		switch _, err := s.Block(ctx, id, contract.Read); contract.CodeOf(err) {
+		switch b, err := s.Block(ctx, id, contract.Read); contract.CodeOf(err) {
 		case "":
+			items[i].IsDoc = b.id == b.doc.id
 			wanted = append(wanted, siyuan.ID(id))
 		case contract.NotFound, contract.IndexUnavailable, contract.PermissionDenied:
 			items[i].Err = Public(err)

@@ -2,8 +2,11 @@ package guard
 
 import (
 	"context"
+	"regexp"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/html"
 
 	"siyuan-broker/connector/siyuan"
 	"siyuan-broker/contract"
@@ -83,18 +86,62 @@ func (s *Session) Children(ctx context.Context, b Block) ([]Child, error) {
 // Block is the document as a block.
 func (d Doc) Block() Block { return Block{doc: d, id: d.id} }
 
-// DocDOM loads the first size blocks of a document as block DOM, and tells how
-// many top-level blocks that has.
-func (s *Session) DocDOM(ctx context.Context, d Doc, size int) (dom string, blocks int, err error) {
+// DocDOM loads the first size blocks of a document as block DOM, block by block.
+func (s *Session) DocDOM(ctx context.Context, d Doc, size int) ([]string, error) {
 	if err := s.use(d.nb, contract.Read); err != nil {
-		return "", 0, err
+		return nil, err
 	}
 	page, err := s.g.r.Doc(ctx, d.id, size, 0)
 	if err != nil {
-		return "", 0, s.vanished(err, "document", d.id)
+		return nil, s.vanished(err, "document", d.id)
 	}
-	dom, err = s.maskDOM(ctx, page.Content)
-	return dom, len(domBlocks(dom)), err
+	dom, err := s.maskDOM(ctx, page.Content)
+	return DOMBlocks(dom), err
+}
+
+// DOMBlocks cuts block DOM before each of its top-level blocks. Joined again, the
+// parts are the whole.
+func DOMBlocks(dom string) []string {
+	var cuts []int
+	at := 0
+	walkDOM(dom, func(t html.Token, raw string, in []domElement) {
+		if t.Type == html.StartTagToken && len(in) == 0 {
+			cuts = append(cuts, at)
+		}
+		at += len(raw)
+	})
+	return parts(dom, cuts)
+}
+
+// KramdownBlocks cuts the kramdown of a document behind the attribute list of
+// each of its top-level blocks. Joined again, the parts are the whole; a block
+// whose list is not found stands with the next one.
+func KramdownBlocks(text string, blocks []Child) []string {
+	cuts, at := []int{0}, 0
+	for _, b := range blocks[:max(0, len(blocks)-1)] {
+		end := regexp.MustCompile(`(?m)^\{:[^\n]*\bid="` + regexp.QuoteMeta(b.ID) + `"[^\n]*\}[ \t]*\n+`).FindStringIndex(text[at:])
+		if end != nil {
+			at += end[1]
+		}
+		cuts = append(cuts, at)
+	}
+	return parts(text, cuts)
+}
+
+// parts cuts a text at the given places; the first part begins with the text.
+func parts(text string, cuts []int) []string {
+	var list []string
+	for i, from := range cuts {
+		to := len(text)
+		if i+1 < len(cuts) {
+			to = cuts[i+1]
+		}
+		if i == 0 {
+			from = 0
+		}
+		list = append(list, text[from:to])
+	}
+	return list
 }
 
 // DOM is a block as block DOM.

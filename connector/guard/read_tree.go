@@ -2,8 +2,13 @@ package guard
 
 import (
 	"context"
+	"fmt"
+	"html"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
 
-	"siyuan-broker/connector/siyuan"
 	"siyuan-broker/contract"
 )
 
@@ -15,67 +20,67 @@ type Node struct {
 	Cut                  bool // children exist and are not in Children
 }
 
-// Tree limits: how many levels are listed at once, and how many documents.
-const (
-	maxListings = 256
-	maxNodes    = 5000
-)
+// maxNodes is how many documents a tree looks at.
+const maxNodes = 5000
 
 // Tree lists the documents below a storage path, "/" for the whole notebook, to
-// a depth. cut says that a limit, not the depth, left something out.
-func (s *Session) Tree(ctx context.Context, n Notebook, storage string, depth int) (nodes []Node, cut bool, err error) {
-	if err := s.use(n, contract.Read); err != nil {
-		return nil, false, err
-	}
-	if err := n.Reachable(); err != nil {
-		return nil, false, err
-	}
-	if storage != "/" {
-		d, err := s.DocAt(ctx, n, storage, contract.Read)
-		if err != nil {
-			return nil, false, err
-		}
-		if storage = d.path; d.id == n.info.ID {
-			storage = "/"
-		}
-	}
-	w := treeWalk{s: s, box: n.info.ID, listings: maxListings, nodes: maxNodes}
-	nodes, err = w.below(ctx, storage, depth)
-	return nodes, w.cut, err
-}
-
-type treeWalk struct {
-	s               *Session
-	box             siyuan.ID
-	listings, nodes int
-	cut             bool
-}
-
-func (w *treeWalk) below(ctx context.Context, storage string, depth int) ([]Node, error) {
-	w.listings--
-	files, err := w.s.g.r.Docs(ctx, w.box, storage)
+// a depth, by title: the index is asked once, and it does not know SiYuan's own
+// order. more says that there are more documents than are looked at.
+func (s *Session) Tree(ctx context.Context, n Notebook, storage string, depth int) (nodes []Node, more bool, err error) {
+	place, err := s.PlaceAt(ctx, n, storage, contract.Read)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var nodes []Node
-	for _, f := range files {
-		if w.nodes--; w.nodes < 0 {
-			w.cut = true
-			break
+	where, err := s.below([]Place{place})
+	if err != nil {
+		return nil, false, err
+	}
+	found, err := s.g.sql(ctx, fmt.Sprintf("SELECT DISTINCT id, box, path, content, ial FROM blocks WHERE type = 'd' AND id <> box AND (%s) ORDER BY path, id LIMIT %d", where, maxNodes+1))
+	if err != nil {
+		return nil, false, err
+	}
+	below := map[string][]Node{} // by the folder of the storage path
+	for _, r := range found[:min(len(found), maxNodes)] {
+		node := Node{ID: r.Text("id"), Name: withoutZWSP(r.Text("content")), Icon: iconOf(r.Text("ial")), Path: r.Text("path")}
+		folder := strings.TrimSuffix(path.Dir(node.Path), "/")
+		below[folder] = append(below[folder], node)
+	}
+	top := ""
+	if place.Doc != nil {
+		top = place.folder()
+	}
+	return branch(below, top, depth), len(found) > maxNodes, nil
+}
+
+// branch puts together what is in a folder, to a depth.
+func branch(below map[string][]Node, folder string, depth int) []Node {
+	nodes := below[folder]
+	slices.SortFunc(nodes, func(a, b Node) int {
+		if c := strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)); c != 0 {
+			return c
 		}
-		node := Node{ID: string(f.ID), Name: f.Name, Icon: f.Icon, Path: f.Path, ChildCount: f.SubFileCount}
+		return strings.Compare(a.ID, b.ID)
+	})
+	for i, n := range nodes {
+		in := strings.TrimSuffix(n.Path, ".sy")
+		nodes[i].ChildCount = len(below[in])
 		switch {
-		case f.SubFileCount == 0:
+		case len(below[in]) == 0:
 		case depth <= 1:
-			node.Cut = true
-		case w.listings <= 0:
-			node.Cut, w.cut = true, true
+			nodes[i].Cut = true
 		default:
-			if node.Children, err = w.below(ctx, f.Path, depth-1); err != nil {
-				return nil, err
-			}
+			nodes[i].Children = branch(below, in, depth-1)
 		}
-		nodes = append(nodes, node)
 	}
-	return nodes, nil
+	return nodes
+}
+
+var iconAttr = regexp.MustCompile(`(?:^|\s)icon="([^"]*)"`)
+
+// iconOf is the icon in an attribute list of the index.
+func iconOf(ial string) string {
+	if m := iconAttr.FindStringSubmatch(ial); m != nil {
+		return html.UnescapeString(m[1])
+	}
+	return ""
 }

@@ -105,6 +105,7 @@ func (m *matrix) notebooks(t *testing.T, a *catalogue.Action) {
 		return
 	}
 	if refusedHere[a.ID()] != "" {
+		m.refused(t, a, forms)
 		return
 	}
 	worked := false
@@ -115,6 +116,22 @@ func (m *matrix) notebooks(t *testing.T, a *catalogue.Action) {
 	}
 	if !worked {
 		t.Errorf("%s never succeeded: give it arguments in specialArguments", a.ID())
+	}
+}
+
+// refused demands that an action which answers nobody here answers nobody at any
+// level.
+func (m *matrix) refused(t *testing.T, a *catalogue.Action, forms []form) {
+	for _, f := range forms {
+		for _, l := range levels {
+			v := viewers()[0]
+			v.grant = func(*notes) *contract.Grant {
+				return &contract.Grant{V: contract.GrantVersion, Default: l, Exp: 1 << 40}
+			}
+			if o := m.home.call(ask{viewer: v, action: a, args: f.args, n: m.writes}); o.code != contract.Unsupported {
+				t.Errorf("%s with %s everywhere: want unsupported, got %q %s %s", a.ID(), l, o.code, o.Body, o.Err)
+			}
+		}
 	}
 }
 

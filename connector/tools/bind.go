@@ -14,7 +14,7 @@ type Request struct {
 	Session   *guard.Session
 	RequestID string                    // the at-most-once key of a write
 	Progress  func(p contract.Progress) // never nil
-	Budget    int                       // characters a list may have; single texts are whole
+	Budget    int                       // characters an answer may have; one entry or block alone is whole
 
 	action string
 	entry  guard.Entry

@@ -134,3 +134,39 @@ func TestWindowsOfADocumentGiveTheWhole(t *testing.T) {
 		}
 	}
 }
+
+// TestM16ALongChineseDocumentIsReadInWindows: 400 KB of Chinese come in answers
+// that a client shows whole, cut between blocks, and are the whole.
+func TestM16ALongChineseDocumentIsReadInWindows(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, policy.Fixed(contract.Read))
+	const doc = "20240107000010-longdoc"
+	var parts []string
+	for i := range 140 {
+		parts = append(parts, fmt.Sprintf("第%d段。%s", i, strings.Repeat("海内存知己", 190)))
+	}
+	text := strings.Join(parts, "\n\n")
+	if len(text) < 400_000 {
+		t.Fatalf("%d bytes", len(text))
+	}
+	d.Add(t, guardtest.Doc{Box: guardtest.Work, Path: "/" + doc + ".sy", Title: "长", Text: text})
+	var got []string
+	for start := 0; ; {
+		body := d.limited(t, "fs.read", fmt.Sprintf(`{"path":"/Work/长","tokenBudget":32000,"blockLimit":200,"blockStart":%d}`, start), 0)
+		if n := utf8.RuneCount(body); n > catalogue.DefaultResultChars+frame || !utf8.Valid(body) {
+			t.Errorf("%d characters in one answer", n)
+		}
+		var out catalogue.FSReadOut
+		if err := json.Unmarshal(body, &out); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, out.Content)
+		if out.NextWindow == nil {
+			break
+		}
+		start = out.NextWindow.BlockStart
+	}
+	if strings.Join(got, "\n\n") != text {
+		t.Error("the windows are not the whole")
+	}
+}

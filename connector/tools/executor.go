@@ -25,7 +25,7 @@ type Config struct {
 	// Tenant and Instance are what this connector was paired as; a grant for
 	// another one is refused. "" accepts any: local fronts make their own grants.
 	Tenant, Instance string
-	ResultChars      int // characters a list may have; default 24,000
+	ResultChars      int // characters an answer may have where the call does not say; default 24,000
 	// Ledger remembers writes. Without one, which is for tests and for commands that
 	// end with their only call, a repeated request is executed again.
 	Ledger *ledger.Ledger
@@ -46,7 +46,7 @@ type Executor struct {
 // an error; actions without one answer unsupported.
 func New(cfg Config, bindings ...Binding) (*Executor, error) {
 	if cfg.ResultChars == 0 {
-		cfg.ResultChars = 24_000
+		cfg.ResultChars = catalogue.DefaultResultChars
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -191,11 +191,15 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 	if previews {
 		return r.preview(ctx, binding, settled, in)
 	}
+	_, verbose := catalogue.Verbose(settled)
 	run := func(entry guard.Entry, s *strict) (json.RawMessage, error) {
-		req := &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Budget: r.e.cfg.ResultChars, action: action.ID(), entry: entry, strict: s}
+		req := &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Budget: r.budget(), action: action.ID(), entry: entry, strict: s}
 		out, err := binding.run(ctx, req, in)
 		if err != nil {
 			return nil, err
+		}
+		if action.Kind == catalogue.Read && !verbose {
+			out = catalogue.Slim(out)
 		}
 		return encode(out)
 	}
@@ -203,6 +207,14 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 		return run(nil, nil)
 	}
 	return r.write(ctx, action, settled, run)
+}
+
+// budget is how many characters the answer may have.
+func (r *running) budget() int {
+	if r.call.ResultChars > 0 {
+		return r.call.ResultChars
+	}
+	return r.e.cfg.ResultChars
 }
 
 func (r *running) lookup() (*catalogue.Action, error) {

@@ -52,7 +52,23 @@ func writer() *contract.Grant {
 	return guardtest.Grant(map[string]contract.Level{guardtest.Work: contract.ReadWrite, guardtest.Diary: contract.Read, guardtest.Archive: contract.Read})
 }
 
+// call runs a call; reads give all their fields.
 func (d *desk) call(g *contract.Grant, id, args string) contract.Result {
+	return d.asked(g, id, allFields(id, args))
+}
+
+// allFields asks for everything a read can tell.
+func allFields(id, args string) string {
+	tool, name, _ := strings.Cut(id, ".")
+	a, ok := catalogue.New().Action(tool, name)
+	if !ok || a.Kind != catalogue.Read || !strings.HasPrefix(args, "{") || !strings.HasSuffix(args, "}") || strings.Contains(args, `"verbose"`) {
+		return args
+	}
+	return strings.Replace(strings.TrimSuffix(args, "}")+`,"verbose":true}`, "{,", "{", 1)
+}
+
+// asked runs a call as it is given.
+func (d *desk) asked(g *contract.Grant, id, args string) contract.Result {
 	tool, action, _ := strings.Cut(id, ".")
 	return d.exec.Handle(context.Background(), contract.Call{Tool: tool, Action: action, RequestID: "req-1", Grant: g, Args: json.RawMessage(args)}, nil)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/guard/guardtest"
@@ -51,8 +52,8 @@ func TestK11RowsBeyondTheLimitAreSaidToBeThere(t *testing.T) {
 func TestRowsThatAreTooLargeAreLeftOutWhole(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, policy.Fixed(contract.Read))
-	out := query(t, d, writer(), "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 9) SELECT x, printf('%.100000c', 'a') AS text FROM c", "")
-	if out.Showing != 2 || !out.Truncated || len(out.Data[1]["text"]) != 100_002 || !strings.Contains(out.Hint, "OFFSET 2") {
+	out := query(t, d, writer(), "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 9) SELECT x, printf('%.10000c', '海') AS text FROM c", "")
+	if out.Showing != 2 || !out.Truncated || utf8.RuneCount(out.Data[1]["text"]) != 10_002 || !strings.Contains(out.Hint, "OFFSET 2") {
 		t.Errorf("%d rows, truncated %v, hint %q", out.Showing, out.Truncated, out.Hint)
 	}
 }

@@ -73,7 +73,7 @@ func TestOnlyEnabledActionsAreTold(t *testing.T) {
 	if want := []string{"get_kramdown", "help"}; !slices.Equal(s.Properties["action"].Enum, want) {
 		t.Errorf("actions %v, want %v", s.Properties["action"].Enum, want)
 	}
-	if want := []string{"action", "id", "topic"}; !slices.Equal(slices.Sorted(maps.Keys(s.Properties)), want) {
+	if want := []string{"action", "blockStart", "id", "topic", "verbose"}; !slices.Equal(slices.Sorted(maps.Keys(s.Properties)), want) {
 		t.Errorf("fields %v, want %v", slices.Sorted(maps.Keys(s.Properties)), want)
 	}
 	if strings.Contains(d.Description, "append") || strings.Contains(d.Description, "update") {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,10 +43,13 @@ func section(b *bytes.Buffer, a *tools.Action, topic disclosure.Topic) {
 		b.WriteString(" Off until a tenant switches it on.")
 	}
 	b.WriteString("\n")
-	if len(a.Params) > 0 {
+	if slices.ContainsFunc(a.Params, func(p tools.Param) bool { return !p.Everywhere }) {
 		b.WriteString("\n| parameter | type | | meaning |\n|---|---|---|---|\n")
 	}
 	for _, p := range a.Params {
+		if p.Everywhere {
+			continue
+		}
 		need := ""
 		if p.Required {
 			need = "required"
@@ -54,6 +58,9 @@ func section(b *bytes.Buffer, a *tools.Action, topic disclosure.Topic) {
 	}
 	for _, sentence := range append(topic.Rules, topic.Guidance...) {
 		fmt.Fprintf(b, "\n%s\n", cell.Replace(sentence))
+	}
+	if len(topic.Full) > 0 {
+		fmt.Fprintf(b, "\nOnly with `verbose`: `%s`.\n", strings.Join(topic.Full, "`, `"))
 	}
 	for _, ex := range topic.Examples {
 		fmt.Fprintf(b, "\n```json\n%s\n```\n", ex)

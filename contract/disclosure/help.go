@@ -58,6 +58,7 @@ type Topic struct {
 	Examples  []json.RawMessage `json:"examples"`
 	Lists     []ListContract    `json:"lists,omitempty"`
 	Accepts   map[string]string `json:"acceptsInstead,omitempty"` // other names of parameters
+	Full      []string          `json:"verboseFields,omitempty"`  // fields of the answer that come only with verbose
 	Schema    map[string]any    `json:"schema"`                   // strict
 }
 
@@ -101,7 +102,7 @@ func index(tool *tools.Tool, actions []*tools.Action) Index {
 func explain(a *tools.Action, strict bool) Topic {
 	t := Topic{
 		Tool: a.Tool, Action: a.Name, Signature: a.Signature(), Summary: a.Summary, Needs: needs(a), Consent: a.Dangerous,
-		Guidance: a.Guidance, Accepts: a.ParamAliases, Schema: a.Schema(),
+		Guidance: a.Guidance, Accepts: a.ParamAliases, Full: a.FullFields(), Schema: a.Schema(),
 	}
 	if field := a.Guarded.Field(); strict && field != "" {
 		t.Guard = "Optional, unless the tenant requires it: send it with " + ValidateParam + "=true to get a hash, then again with " + field + " set to it; it is done only if nothing changed meanwhile."

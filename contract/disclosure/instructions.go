@@ -23,7 +23,7 @@ Editing: read, edit, check. Read with document.get_doc (includeBlockIds) or bloc
 
 Levels: r reads, rw also creates and edits, rwd also deletes and moves out. What you may not read looks as if it did not exist. Only people change levels.
 
-Results: truncated, hasNextPage or nextWindow means there is more; the result says how to go on. Read long documents window by window instead of raising every limit.
+Results: verbose true on a read adds the fields that are seldom needed. truncated, hasNextPage or nextWindow means there is more; the result says how to go on. Read long documents window by window instead of raising every limit.
 
 Errors: {"error":{type, code, message, hint, retry}}. retry=no: the same call fails again, follow the hint. retry=after: wait retry_after_s seconds. retry=same_request_id: send the same call with its requestId.
 

@@ -135,11 +135,17 @@ type Def[In, Out any] struct{ *Action }
 func define[In, Out any](a Action) Def[In, Out] {
 	a.Params = paramsOf(reflect.TypeFor[In]())
 	a.Output = reflect.TypeFor[Out]()
+	if a.Kind == Read {
+		a.Params = append(a.Params, verboseParam())
+	}
 	if a.Tier == "" {
 		a.Tier = Basic
 	}
 	a.decode = func(raw []byte) (any, error) {
 		var in In
+		if a.Kind == Read {
+			raw, _ = Verbose(raw)
+		}
 		err := decodeStrict(raw, &in)
 		return in, err
 	}

@@ -5,12 +5,14 @@ import "siyuan-broker/contract"
 // BlockGetKramdownIn is the input of block.get_kramdown.
 type BlockGetKramdownIn struct {
 	ID string `json:"id" ref:"block" doc:"Block or document id."`
+	Piece
 }
 
 // BlockGetKramdownOut is the output of block.get_kramdown.
 type BlockGetKramdownOut struct {
 	ID       string `json:"id"`
 	Kramdown string `json:"kramdown"` // without zero-width characters
+	PieceOut
 }
 
 // BlockAppendIn is the input of block.append.
@@ -68,6 +70,7 @@ var (
 	BlockGetKramdown = define[BlockGetKramdownIn, BlockGetKramdownOut](Action{
 		Name: "get_kramdown", Kind: Read, Level: contract.Read, Scope: ScopeTargets,
 		Summary:  "Read one block, or a document with everything in it, as Kramdown with ids and attributes.",
+		Guidance: []string{"A long document comes in pieces: while nextWindow is there, repeat the call with its blockStart. A single block is always whole."},
 		Examples: []string{`{"id":"20240102110002-block02"}`},
 	})
 	BlockAppend = define[BlockAppendIn, BlockAppendOut](Action{

@@ -111,10 +111,11 @@ type ItemError struct {
 
 // BlockBatchKramdownOut is the output of block.batch_kramdown.
 type BlockBatchKramdownOut struct {
-	Items     []KramdownItem `json:"items"` // one for each id, in its order
+	Items     []KramdownItem `json:"items"` // one for each id, in its order, as far as there is room
 	Requested int            `json:"requested"`
 	Succeeded int            `json:"succeeded"`
 	Failed    int            `json:"failed"`
+	CutOut
 }
 
 // BlockGetChildrenIn is the input of block.get_children.
@@ -138,8 +139,8 @@ type BlockInfoOut struct {
 	Path           string `json:"path"` // storage path of the document
 	RootID         string `json:"rootID"`
 	RootTitle      string `json:"rootTitle"`
-	RootTitleEmpty bool   `json:"rootTitleEmpty"`
-	RootIcon       string `json:"rootIcon,omitempty"`
+	RootTitleEmpty bool   `json:"rootTitleEmpty,omitempty" full:"true"`
+	RootIcon       string `json:"rootIcon,omitempty" full:"true"`
 	RootChildID    string `json:"rootChildID"` // the top block of the document that holds the block
 }
 
@@ -163,10 +164,17 @@ type BlockBreadcrumbOut struct {
 	Breadcrumb []Crumb `json:"breadcrumb"` // from the document down to the block
 }
 
+// BlockDOMIn is the input of block.dom.
+type BlockDOMIn struct {
+	BlockID
+	Piece
+}
+
 // BlockDOMOut is the output of block.dom.
 type BlockDOMOut struct {
 	ID  string `json:"id"`
 	DOM string `json:"dom"`
+	PieceOut
 }
 
 // BlockRecentUpdatedIn is the input of block.recent_updated.
@@ -177,8 +185,8 @@ type BlockRecentUpdatedIn struct {
 // RecentDocument is a document with blocks that changed lately.
 type RecentDocument struct {
 	DocumentID        string        `json:"documentId"`
-	Notebook          string        `json:"notebook"`
-	Path              string        `json:"path"` // storage path
+	Notebook          string        `json:"notebook,omitempty" full:"true"`
+	Path              string        `json:"path,omitempty" full:"true"` // storage path
 	HPath             string        `json:"hPath"`
 	Name              string        `json:"name"`
 	UpdatedBlockCount int           `json:"updatedBlockCount"`
@@ -187,19 +195,21 @@ type RecentDocument struct {
 
 // RecentBlock is a block that changed lately.
 type RecentBlock struct {
-	ID      string `json:"id"`
-	Type    string `json:"type"`
-	RootID  string `json:"rootID"`
-	Content string `json:"content"`
-	Updated string `json:"updated"` // yyyyMMddHHmmss, home time
+	ID        string `json:"id"`
+	Type      string `json:"type"`
+	RootID    string `json:"rootID,omitempty" full:"true"`
+	Content   string `json:"content"`             // plain text, its beginning
+	Updated   string `json:"updated"`             // yyyyMMddHHmmss, home time
+	Truncated bool   `json:"truncated,omitempty"` // content is not the whole block
 }
 
 // BlockRecentUpdatedOut is the output of block.recent_updated.
 type BlockRecentUpdatedOut struct {
 	Documents     []RecentDocument `json:"documents"`
 	DocumentCount int              `json:"documentCount"`
-	Items         []RecentBlock    `json:"items"`
+	Items         []RecentBlock    `json:"items,omitempty" full:"true"`
 	Count         int              `json:"count"`
+	CutOut
 }
 
 // BlockWordCountIn is the input of block.word_count.
@@ -366,6 +376,7 @@ var (
 	BlockBatchKramdown = define[BlockBatchKramdownIn, BlockBatchKramdownOut](Action{
 		Name: "batch_kramdown", Kind: Read, Level: contract.Read, Scope: ScopeTargets,
 		Summary:  "Read several blocks as Kramdown; each succeeds or fails alone.",
+		Guidance: []string{"Where the answer would be too large, the last ids have no item yet: call again with those."},
 		Examples: []string{`{"ids":["20240102110002-block02","20240102110003-block03"]}`},
 	})
 	BlockGetChildren = define[BlockGetChildrenIn, BlockGetChildrenOut](Action{
@@ -383,9 +394,10 @@ var (
 		Summary:  "List the blocks that hold a block, from the document down.",
 		Examples: []string{`{"id":"20240102110002-block02"}`},
 	})
-	BlockDOM = define[BlockID, BlockDOMOut](Action{
+	BlockDOM = define[BlockDOMIn, BlockDOMOut](Action{
 		Name: "dom", Kind: Read, Level: contract.Read, Scope: ScopeTargets, Tier: Advanced,
 		Summary:  "Read a block as SiYuan's own block DOM.",
+		Guidance: []string{"A long document comes in pieces: while nextWindow is there, repeat the call with its blockStart."},
 		Examples: []string{`{"id":"20240102110002-block02"}`},
 	})
 	BlockRecentUpdated = define[BlockRecentUpdatedIn, BlockRecentUpdatedOut](Action{

@@ -47,17 +47,21 @@ type WindowOut struct {
 	Content         string         `json:"content"`
 	Outline         []OutlineEntry `json:"outline"` // of the whole document
 	BlockStart      int            `json:"blockStart"`
-	BlockLimit      int            `json:"blockLimit"`
+	BlockLimit      int            `json:"blockLimit,omitempty" full:"true"`
 	ReturnedBlocks  int            `json:"returnedBlocks"`
 	TotalBlocks     int            `json:"totalBlocks"`
-	TokenBudget     int            `json:"tokenBudget"`
-	EstimatedTokens int            `json:"estimatedTokens"`
-	TokenMode       string         `json:"tokenMode"`
+	TokenBudget     int            `json:"tokenBudget,omitempty" full:"true"`
+	EstimatedTokens int            `json:"estimatedTokens,omitempty" full:"true"`
+	TokenMode       string         `json:"tokenMode,omitempty" full:"true"`
 	Truncated       bool           `json:"truncated"`
 	HasNextWindow   bool           `json:"hasNextWindow"`
 	NextWindow      *NextWindow    `json:"nextWindow,omitempty"`
 	BudgetExceeded  bool           `json:"budgetExceeded,omitempty"`
 	BlockRefs       []BlockRef     `json:"blockRefs,omitempty"`
+	// OutlineTruncated: the outline is only its beginning; document.get_outline
+	// has it by page.
+	OutlineTruncated bool   `json:"outlineTruncated,omitempty"`
+	Hint             string `json:"hint,omitempty"`
 }
 
 // OutlineEntry is one heading of a document.
@@ -85,7 +89,7 @@ type BlockRef struct {
 // block DOM and the window fields describe what was loaded.
 type DocumentGetDocOut struct {
 	ID           string `json:"id"`
-	Mode         string `json:"mode"`
+	Mode         string `json:"mode,omitempty" full:"true"`
 	Notebook     string `json:"notebook"`
 	NotebookName string `json:"notebookName"`
 	HPath        string `json:"hPath"`
@@ -103,7 +107,7 @@ type DocumentListTreeIn struct {
 type TreeNode struct {
 	ID                string     `json:"id"`
 	Name              string     `json:"name"`
-	Icon              string     `json:"icon,omitempty"`
+	Icon              string     `json:"icon,omitempty" full:"true"`
 	Path              string     `json:"path"` // storage path
 	Children          []TreeNode `json:"children,omitempty"`
 	ChildCount        int        `json:"childCount,omitempty"` // where the depth limit cut
@@ -112,10 +116,10 @@ type TreeNode struct {
 
 // DocumentListTreeOut is the output of document.list_tree.
 type DocumentListTreeOut struct {
-	Notebook  string     `json:"notebook"`
-	Path      string     `json:"path"`
+	Notebook  string     `json:"notebook,omitempty" full:"true"`
+	Path      string     `json:"path,omitempty" full:"true"`
 	Tree      []TreeNode `json:"tree"`
-	MaxDepth  int        `json:"maxDepth"`
+	MaxDepth  int        `json:"maxDepth,omitempty" full:"true"`
 	Truncated bool       `json:"truncated"`
 	Hint      string     `json:"hint,omitempty"`
 }
@@ -146,7 +150,7 @@ var (
 	DocumentListTree = define[DocumentListTreeIn, DocumentListTreeOut](Action{
 		Name: "list_tree", Kind: Read, Level: contract.Read, Scope: ScopeTargets, Tier: Advanced,
 		Summary:  "List the documents of a notebook or below a document as a tree.",
-		Guidance: []string{"Where childrenTruncated is set, call again with that node's path."},
+		Guidance: []string{"It is sorted by title; get_child_docs has SiYuan's own order.", "Where childrenTruncated is set, call again with that node's path."},
 		Examples: []string{`{"notebook":"20240101090000-work001","path":"/"}`},
 	})
 )

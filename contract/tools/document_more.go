@@ -105,10 +105,17 @@ type DocumentMoveOut struct {
 	Paths      []string `json:"paths"` // new storage paths, in the order of fromIDs
 }
 
+// DocumentGetChildDocsIn is the input of document.get_child_docs.
+type DocumentGetChildDocsIn struct {
+	DocumentID
+	DocPageIn
+}
+
 // DocumentGetChildDocsOut is the output of document.get_child_docs.
 type DocumentGetChildDocsOut struct {
 	ID   string     `json:"id"`
 	Data []ChildDoc `json:"data"`
+	PageOut
 	CutOut
 }
 
@@ -123,6 +130,7 @@ type DocumentGetChildBlocksOut struct {
 type DocumentGetOutlineIn struct {
 	DocumentID
 	Preview bool `json:"preview,omitempty" doc:"Use the rules of the preview; default false."`
+	DocPageIn
 }
 
 // OutlineHeading is a heading with the headings below it.
@@ -136,10 +144,11 @@ type OutlineHeading struct {
 // DocumentGetOutlineOut is the output of document.get_outline.
 type DocumentGetOutlineOut struct {
 	ID           string           `json:"id"`
-	Notebook     string           `json:"notebook"`
-	Preview      bool             `json:"preview"`
+	Notebook     string           `json:"notebook,omitempty" full:"true"`
+	Preview      bool             `json:"preview,omitempty" full:"true"`
 	HeadingCount int              `json:"headingCount"`
-	Outline      []OutlineHeading `json:"outline"`
+	Outline      []OutlineHeading `json:"outline"` // a page of headings, those below each in it
+	PageOut
 	CutOut
 }
 
@@ -148,12 +157,13 @@ type DocumentSearchDocsIn struct {
 	Notebook string `json:"notebook" ref:"notebook" doc:"Notebook id."`
 	Query    string `json:"query" doc:"Part of the title." minlen:"1" maxlen:"512"`
 	Path     string `json:"path,omitempty" ref:"path" doc:"Storage path; only documents below it." minlen:"1" maxlen:"4096"`
+	DocPageIn
 }
 
 // FoundDoc is a document found by its title.
 type FoundDoc struct {
 	ID       string `json:"id"`
-	Notebook string `json:"notebook"`
+	Notebook string `json:"notebook,omitempty" full:"true"`
 	Path     string `json:"path"` // storage path
 	HPath    string `json:"hPath"`
 	Title    string `json:"title"`
@@ -164,6 +174,7 @@ type DocumentSearchDocsOut struct {
 	Docs        []FoundDoc `json:"docs"`
 	Path        string     `json:"path,omitempty"` // as given
 	PathApplied bool       `json:"pathApplied,omitempty"`
+	PageOut
 	CutOut
 }
 
@@ -300,7 +311,7 @@ var (
 		Aliases:  []string{"mv"},
 		Examples: []string{`{"fromIDs":["20240102100100-alphadc"],"toID":"20240101090000-work001"}`},
 	})
-	DocumentGetChildDocs = define[DocumentID, DocumentGetChildDocsOut](Action{
+	DocumentGetChildDocs = define[DocumentGetChildDocsIn, DocumentGetChildDocsOut](Action{
 		Name: "get_child_docs", Kind: Read, Level: contract.Read, Scope: ScopeTargets,
 		Summary:  "List the documents directly below a document.",
 		Examples: []string{`{"id":"20240102100100-alphadc"}`},

@@ -29,6 +29,7 @@ type FSLsOut struct {
 	Path  string   `json:"path"`
 	Items []FSItem `json:"items"`
 	PageOut
+	Hint string `json:"hint,omitempty"`
 }
 
 // FSTreeIn is the input of fs.tree.
@@ -49,7 +50,7 @@ type FSTreeNode struct {
 type FSTreeOut struct {
 	Path     string       `json:"path"`
 	Tree     []FSTreeNode `json:"tree"`
-	MaxDepth int          `json:"maxDepth"`
+	MaxDepth int          `json:"maxDepth,omitempty" full:"true"`
 	CutOut
 }
 
@@ -188,9 +189,9 @@ type FSSearchOut struct {
 	Data []FSLine `json:"data"`
 	PageOut
 	Path          string `json:"path"`
-	Query         string `json:"query"`
-	Regex         bool   `json:"regex"`
-	CaseSensitive bool   `json:"caseSensitive"`
+	Query         string `json:"query,omitempty" full:"true"`
+	Regex         bool   `json:"regex,omitempty" full:"true"`
+	CaseSensitive bool   `json:"caseSensitive,omitempty" full:"true"`
 	CutOut
 }
 

@@ -139,6 +139,7 @@ type NotebookGetChildDocsOut struct {
 	Notebook string     `json:"notebook"`
 	Data     []ChildDoc `json:"data"`
 	PageOut
+	Hint string `json:"hint,omitempty"`
 }
 
 // The other actions of the notebook tool.

@@ -66,11 +66,14 @@ type Param struct {
 	Items    *Param          // Array: the element; Map: the value
 	Fields   []Param         // Object
 
-	Absent   string // a word that means the same as leaving the parameter out
-	Legacy   bool   // accepted and explained by help, but not listed
-	Ordered  bool   // Array: the order of the elements matters
-	Complete bool   // Array: the list must name every element there is
-	Words    bool   // Array: elements never hold a comma, so text is split at commas
+	Absent string // a word that means the same as leaving the parameter out
+	// Everywhere: every action of its kind takes it, so that signatures and pages
+	// leave it out.
+	Everywhere bool
+	Legacy     bool // accepted and explained by help, but not listed
+	Ordered    bool // Array: the order of the elements matters
+	Complete   bool // Array: the list must name every element there is
+	Words      bool // Array: elements never hold a comma, so text is split at commas
 }
 
 // paramsOf reads the exported fields of an input struct. The tags are

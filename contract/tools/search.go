@@ -25,13 +25,13 @@ type SearchHit struct {
 	ID           string `json:"id"`
 	Type         string `json:"type"` // short code
 	SubType      string `json:"subtype,omitempty"`
-	Notebook     string `json:"notebook"`
+	Notebook     string `json:"notebook,omitempty" full:"true"`
 	NotebookName string `json:"notebookName"`
 	RootID       string `json:"rootID"`
 	HPath        string `json:"hPath"`
-	Content      string `json:"content"`             // plain text around the hit
-	Truncated    bool   `json:"truncated,omitempty"` // content is not the whole block
-	Updated      string `json:"updated,omitempty"`   // yyyyMMddHHmmss, home time
+	Content      string `json:"content"`                       // plain text around the hit
+	Truncated    bool   `json:"truncated,omitempty"`           // content is not the whole block
+	Updated      string `json:"updated,omitempty" full:"true"` // yyyyMMddHHmmss, home time
 }
 
 // SearchFulltextOut is the output of search.fulltext.

@@ -50,8 +50,8 @@ type SearchRefsIn struct {
 type SearchRefsOut struct {
 	Data    []SearchHit `json:"data"`
 	NewDoc  bool        `json:"newDoc"` // no document has that title: a reference could create one
-	K       string      `json:"k"`
-	ReqID   string      `json:"reqId,omitempty"`
+	K       string      `json:"k,omitempty" full:"true"`
+	ReqID   string      `json:"reqId,omitempty" full:"true"`
 	Showing int         `json:"showing"`
 	CutOut
 }
@@ -111,7 +111,7 @@ type SearchAssetsIn struct {
 type AssetFile struct {
 	HName   string `json:"hName"` // name for people
 	Path    string `json:"path"`  // assets/…
-	Updated int64  `json:"updated"`
+	Updated int64  `json:"updated,omitempty" full:"true"`
 }
 
 // SearchAssetsOut is the output of search.search_assets.

@@ -84,7 +84,7 @@ func (a *Action) Signature() string {
 	var required []string
 	for _, p := range a.Params {
 		switch {
-		case p.Legacy || chosen[p.Name]:
+		case p.Legacy || p.Everywhere || chosen[p.Name]:
 		case p.Required:
 			required = append(required, p.Name)
 		default:

@@ -17,6 +17,10 @@ const (
 	runesPerToken = 4
 )
 
+// outlineShare is the part of an answer that the outline beside a text may take:
+// one of so many.
+const outlineShare = 4
+
 // blockSeparator stands between the blocks of a window.
 const blockSeparator = "\n\n"
 
@@ -33,16 +37,18 @@ type TextBlock struct {
 	Title    string // of a heading, without marks
 }
 
-// Cut takes whole blocks out of a text. One block that is larger than the budget
-// still comes, alone.
-func (w Window) Cut(blocks []TextBlock) WindowOut {
+// Cut takes whole blocks out of a text: as many as the window asks for and as
+// have, with the outline, at most chars characters in the answer. One block that
+// is larger still comes, alone.
+func (w Window) Cut(blocks []TextBlock, chars int) WindowOut {
 	start, limit, budget := or(w.BlockStart, 0), or(w.BlockLimit, defaultBlocks), or(w.TokenBudget, DefaultBudget)
 	out := WindowOut{
-		Outline: Outline(blocks, w.IncludeBlockIDs), BlockStart: start, BlockLimit: limit,
-		TotalBlocks: len(blocks), TokenBudget: budget, TokenMode: TokenMode,
+		BlockStart: start, BlockLimit: limit, TotalBlocks: len(blocks), TokenBudget: budget, TokenMode: TokenMode,
 	}
+	out.SetOutline(Outline(blocks, w.IncludeBlockIDs), chars/outlineShare)
+	chars -= Chars(out.Outline)
 	var text strings.Builder
-	runes := 0
+	runes, used := 0, 0
 	end := min(start, len(blocks))
 	for end < len(blocks) && out.ReturnedBlocks < limit {
 		b := blocks[end]
@@ -50,28 +56,40 @@ func (w Window) Cut(blocks []TextBlock) WindowOut {
 		if text.Len() > 0 && b.Markdown != "" {
 			add += len(blockSeparator)
 		}
-		if out.ReturnedBlocks > 0 && tokens(runes+add) > budget {
+		ref := BlockRef{BlockIndex: end, ID: b.ID, Type: b.Type}
+		more := TextChars(b.Markdown) + TextChars(blockSeparator)
+		if w.IncludeBlockIDs {
+			more += Chars(ref) + 1
+		}
+		if out.ReturnedBlocks > 0 && (tokens(runes+add) > budget || used+more > chars) {
 			break
 		}
+		used += more
 		if text.Len() > 0 && b.Markdown != "" {
 			text.WriteString(blockSeparator)
 		}
 		text.WriteString(b.Markdown)
 		runes += add
 		if w.IncludeBlockIDs && b.ID != "" {
-			out.BlockRefs = append(out.BlockRefs, BlockRef{BlockIndex: end, ID: b.ID, Type: b.Type})
+			out.BlockRefs = append(out.BlockRefs, ref)
 		}
 		out.ReturnedBlocks++
 		end++
 	}
 	out.Content = text.String()
 	out.EstimatedTokens = tokens(runes)
-	out.BudgetExceeded = out.EstimatedTokens > budget
+	out.BudgetExceeded = out.EstimatedTokens > budget || used > chars
 	if end < len(blocks) {
 		out.Truncated, out.HasNextWindow = true, true
 		out.NextWindow = &NextWindow{BlockStart: end, BlockLimit: limit}
 	}
 	return out
+}
+
+// SetOutline shows as much of an outline as has at most chars characters.
+func (o *WindowOut) SetOutline(all []OutlineEntry, chars int) {
+	o.Outline = Fit(all, len(all), chars, Chars[OutlineEntry])
+	o.OutlineTruncated = len(o.Outline) < len(all)
 }
 
 func or(v *int, standard int) int {

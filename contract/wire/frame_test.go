@@ -354,7 +354,7 @@ func TestBuffersOfLargeFramesAreNotKept(t *testing.T) {
 func TestACallSurvivesTheSplitIntoHeaderAndBody(t *testing.T) {
 	t.Parallel()
 	for _, want := range []contract.Call{
-		{Server: contract.DefaultServer, Method: contract.MethodCall, Tool: "block", Action: "get", RequestID: "r", Trace: "t", Grant: &contract.Grant{V: 1}, Args: json.RawMessage(`{}`)},
+		{Server: contract.DefaultServer, Method: contract.MethodCall, Tool: "block", Action: "get", RequestID: "r", Trace: "t", Grant: &contract.Grant{V: 1}, ResultChars: 12_000, Args: json.RawMessage(`{}`)},
 		{Server: "other", Method: "tools/list", Grant: &contract.Grant{V: 1}, Args: json.RawMessage(`{"a":1}`)},
 	} {
 		h, body := CallOf(3, want)

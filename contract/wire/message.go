@@ -15,6 +15,7 @@ type Call struct {
 	Safety       contract.Safety `json:"safety,omitzero"`  // of a write
 	Replay       bool            `json:"replay,omitempty"` // answer from what is remembered of the request, never execute
 	Grant        *contract.Grant `json:"grant,omitempty"`
+	ResultChars  int             `json:"result_chars,omitempty"` // about how many characters a read may answer with; absent: the connector's own number
 	Conversation string          `json:"conversation,omitempty"` // for restore points
 	GrantDigest  string          `json:"grant_digest,omitempty"` // beside grant: its name; alone: the grant of that name, sent before
 	Bulk         uint64          `json:"bulk,omitempty"`         // number under which a large result may come over the bulk session
@@ -23,7 +24,7 @@ type Call struct {
 // CallOf splits a call into header and body. The time left is the caller's to
 // fill in.
 func CallOf(id uint64, c contract.Call) (Call, []byte) {
-	h := Call{ID: id, Trace: c.Trace, Tool: c.Tool, Action: c.Action, RequestID: c.RequestID, Replay: c.Replay, Grant: c.Grant, Safety: c.Safety, Conversation: c.Conversation}
+	h := Call{ID: id, Trace: c.Trace, Tool: c.Tool, Action: c.Action, RequestID: c.RequestID, Replay: c.Replay, ResultChars: c.ResultChars, Grant: c.Grant, Safety: c.Safety, Conversation: c.Conversation}
 	if c.Server != contract.DefaultServer {
 		h.Server = c.Server
 	}
@@ -36,7 +37,7 @@ func CallOf(id uint64, c contract.Call) (Call, []byte) {
 // Contract joins header and body again; the defaults are spelled out.
 func (h Call) Contract(body []byte) contract.Call {
 	c := contract.Call{Server: h.Server, Method: h.Method, Tool: h.Tool, Action: h.Action,
-		RequestID: h.RequestID, Replay: h.Replay, Trace: h.Trace, Grant: h.Grant, Safety: h.Safety, Conversation: h.Conversation, Args: body}
+		RequestID: h.RequestID, Replay: h.Replay, Trace: h.Trace, ResultChars: h.ResultChars, Grant: h.Grant, Safety: h.Safety, Conversation: h.Conversation, Args: body}
 	if c.Server == "" {
 		c.Server = contract.DefaultServer
 	}

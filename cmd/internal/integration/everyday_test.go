@@ -122,7 +122,7 @@ func TestThereAreTasksForEveryDay(t *testing.T) {
 			}
 		}
 	}
-	if len(all) < 40 || chinese < 4 || len(used) < 35 {
+	if len(all) < 52 || chinese < 7 || len(used) < 43 {
 		t.Errorf("%d tasks, %d of them in Chinese, with %d actions", len(all), chinese, len(used))
 	}
 }

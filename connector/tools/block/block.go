@@ -43,7 +43,12 @@ func getKramdown(ctx context.Context, r *tools.Request, in catalogue.BlockGetKra
 		return out, err
 	}
 	text, err := r.Session.Kramdown(ctx, b)
-	return catalogue.BlockGetKramdownOut{ID: b.ID(), Kramdown: text}, err
+	if err != nil {
+		return out, err
+	}
+	out.ID = b.ID()
+	out.Kramdown, out.PieceOut, err = piece(ctx, r, b, in.Piece, text, guard.KramdownBlocks)
+	return out, err
 }
 
 func appendBlock(ctx context.Context, r *tools.Request, in catalogue.BlockAppendIn) (out catalogue.BlockAppendOut, err error) {

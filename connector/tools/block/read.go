@@ -2,6 +2,7 @@ package block
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"siyuan-broker/connector/guard"
@@ -14,6 +15,8 @@ const (
 	defaultPageSize = 50
 	defaultRecent   = 16
 	maxSamples      = 3 // blocks shown of each document
+	recentRunes     = 400
+	recentDocChars  = 300 // about what a document takes beside its blocks
 )
 
 func getAttrs(ctx context.Context, r *tools.Request, in catalogue.BlockID) (out catalogue.BlockGetAttrsOut, err error) {
@@ -33,13 +36,26 @@ func batchKramdown(ctx context.Context, r *tools.Request, in catalogue.BlockBatc
 	out.Requested = len(texts)
 	for _, t := range texts {
 		item := catalogue.KramdownItem{ID: t.ID, OK: t.Err == nil, Kramdown: t.Kramdown}
+		if t.Err == nil && t.IsDoc && catalogue.TextChars(t.Kramdown) > r.Budget {
+			t.Err = contract.Fail(contract.TooLarge, "The document is larger than one answer may be; block.get_kramdown reads it piece by piece.")
+			item.OK, item.Kramdown = false, ""
+		}
 		if t.Err != nil {
 			item.Error = &catalogue.ItemError{Type: t.Err.Type, Message: t.Err.Message}
-			out.Failed++
 		}
 		out.Items = append(out.Items, item)
 	}
-	out.Succeeded = out.Requested - out.Failed
+	out.Items = catalogue.Fit(out.Items, len(out.Items), r.Budget, catalogue.Chars[catalogue.KramdownItem])
+	for _, item := range out.Items {
+		if item.OK {
+			out.Succeeded++
+		} else {
+			out.Failed++
+		}
+	}
+	if out.Truncated = len(out.Items) < out.Requested; out.Truncated {
+		out.Hint = fmt.Sprintf("Call again with the last %d ids.", out.Requested-len(out.Items))
+	}
 	return out, nil
 }
 
@@ -53,14 +69,14 @@ func getChildren(ctx context.Context, r *tools.Request, in catalogue.BlockGetChi
 	if err != nil {
 		return out, err
 	}
-	from, to, page := tools.Page(len(children), or(in.Page, 1), or(in.PageSize, defaultPageSize))
+	from, to, page := catalogue.Page(len(children), tools.Or(in.Page, 1), tools.Or(in.PageSize, defaultPageSize))
 	data := make([]catalogue.ChildBlock, 0, to-from)
 	for _, c := range children[from:to] {
 		data = append(data, catalogue.ChildBlock{ID: c.ID, Type: c.Type, SubType: c.SubType, Content: c.Plain(), Markdown: c.Markdown})
 	}
 	out.ID = b.ID()
-	out.Data, out.PageOut = tools.Shrink(data, page, r.Budget)
-	if out.Hint = tools.NextPage(out.PageOut); len(children) == 0 {
+	out.Data, out.PageOut = catalogue.Shrink(data, page, r.Budget)
+	if out.Hint = catalogue.NextPage(out.PageOut); len(children) == 0 {
 		out.Hint = "The block has no blocks in it."
 	}
 	return out, nil
@@ -101,13 +117,33 @@ func breadcrumb(ctx context.Context, r *tools.Request, in catalogue.BlockBreadcr
 	return out, err
 }
 
-func dom(ctx context.Context, r *tools.Request, in catalogue.BlockID) (out catalogue.BlockDOMOut, err error) {
+func dom(ctx context.Context, r *tools.Request, in catalogue.BlockDOMIn) (out catalogue.BlockDOMOut, err error) {
 	b, err := r.Session.Block(ctx, in.ID, contract.Read)
 	if err != nil {
 		return out, err
 	}
 	text, err := r.Session.DOM(ctx, b)
-	return catalogue.BlockDOMOut{ID: b.ID(), DOM: text}, err
+	if err != nil {
+		return out, err
+	}
+	out.ID = b.ID()
+	out.DOM, out.PieceOut, err = piece(ctx, r, b, in.Piece, text, func(dom string, _ []guard.Child) []string { return guard.DOMBlocks(dom) })
+	return out, err
+}
+
+// piece cuts the text of a document that is long, or that is asked for from a
+// later block. The text of a single block is whole.
+func piece(ctx context.Context, r *tools.Request, b guard.Block, in catalogue.Piece, text string, split func(string, []guard.Child) []string) (string, catalogue.PieceOut, error) {
+	whole := b.ID() != b.Doc().ID() || in.BlockStart == nil && catalogue.TextChars(text) <= r.Budget
+	if whole {
+		return text, catalogue.PieceOut{}, nil
+	}
+	children, err := r.Session.Children(ctx, b)
+	if err != nil {
+		return "", catalogue.PieceOut{}, err
+	}
+	text, out := in.Cut(split(text, children), r.Budget)
+	return text, out, nil
 }
 
 func wordCount(ctx context.Context, r *tools.Request, in catalogue.BlockWordCountIn) (out catalogue.BlockWordCountOut, err error) {
@@ -144,10 +180,19 @@ func docsInfo(ctx context.Context, r *tools.Request, in catalogue.BlockDocsInfoI
 	return out, nil
 }
 
+// recentBlock shows the beginning of a block.
+func recentBlock(row guard.Row) catalogue.RecentBlock {
+	b := catalogue.RecentBlock{ID: row.ID, Type: row.Type, RootID: row.RootID, Content: row.Content, Updated: row.Updated}
+	if runes := []rune(b.Content); len(runes) > recentRunes {
+		b.Content, b.Truncated = string(runes[:recentRunes]), true
+	}
+	return b
+}
+
 // recentUpdated shows the blocks changed last, and beside them the documents
 // they are in, in the order of their newest block.
 func recentUpdated(ctx context.Context, r *tools.Request, in catalogue.BlockRecentUpdatedIn) (out catalogue.BlockRecentUpdatedOut, err error) {
-	rows, err := r.Session.Recent(ctx, or(in.Count, defaultRecent))
+	rows, err := r.Session.Recent(ctx, tools.Or(in.Count, defaultRecent))
 	if err != nil {
 		return out, err
 	}
@@ -166,9 +211,14 @@ func recentUpdated(ctx context.Context, r *tools.Request, in catalogue.BlockRece
 		titles[d.ID] = d.Content
 	}
 	out = catalogue.BlockRecentUpdatedOut{Documents: []catalogue.RecentDocument{}, Items: []catalogue.RecentBlock{}}
-	at := map[string]int{}
+	at, left := map[string]int{}, r.Budget
 	for _, row := range rows {
-		block := catalogue.RecentBlock{ID: row.ID, Type: row.Type, RootID: row.RootID, Content: row.Content, Updated: row.Updated}
+		block := recentBlock(row)
+		if left -= 2*catalogue.Chars(block) + recentDocChars; left < 0 && len(out.Items) > 0 {
+			out.Truncated = true
+			out.Hint = fmt.Sprintf("These are the %d changed last; go on with search.query_sql: SELECT id, root_id, content, updated FROM blocks WHERE type IN ('p', 'd') ORDER BY updated DESC, id LIMIT 1000 OFFSET %d.", len(out.Items), len(out.Items))
+			break
+		}
 		i, known := at[row.RootID]
 		if !known {
 			i = len(out.Documents)
@@ -185,11 +235,4 @@ func recentUpdated(ctx context.Context, r *tools.Request, in catalogue.BlockRece
 	}
 	out.Count, out.DocumentCount = len(out.Items), len(out.Documents)
 	return out, nil
-}
-
-func or(v *int, standard int) int {
-	if v == nil {
-		return standard
-	}
-	return *v
 }

@@ -10,13 +10,13 @@ import (
 	catalogue "siyuan-broker/contract/tools"
 )
 
-// Limits of lists that have no pages.
+// Most entries on a page, and in a list that has no pages.
 const (
 	maxChildDocs   = 1000
 	maxChildBlocks = 512
 )
 
-func getChildDocs(ctx context.Context, r *tools.Request, in catalogue.DocumentID) (out catalogue.DocumentGetChildDocsOut, err error) {
+func getChildDocs(ctx context.Context, r *tools.Request, in catalogue.DocumentGetChildDocsIn) (out catalogue.DocumentGetChildDocsOut, err error) {
 	doc, err := r.Session.Doc(ctx, in.ID, contract.Read)
 	if err != nil {
 		return out, err
@@ -29,17 +29,17 @@ func getChildDocs(ctx context.Context, r *tools.Request, in catalogue.DocumentID
 	if err != nil {
 		return out, err
 	}
-	out = catalogue.DocumentGetChildDocsOut{ID: doc.ID(), Data: []catalogue.ChildDoc{}}
-	for _, n := range nodes[:min(len(nodes), maxChildDocs)] {
-		out.Data = append(out.Data, catalogue.ChildDoc{
+	data := []catalogue.ChildDoc{}
+	from, to, page := catalogue.Page(len(nodes), tools.Or(in.Page, 1), tools.Or(in.PageSize, maxChildDocs))
+	for _, n := range nodes[from:to] {
+		data = append(data, catalogue.ChildDoc{
 			ID: n.ID, Notebook: doc.Notebook().ID(), Path: n.Path, HPath: strings.TrimSuffix(hpath, "/") + "/" + n.Name,
 			Name: n.Name, Icon: n.Icon, SubFileCount: n.ChildCount,
 		})
 	}
-	out.Data = tools.Fit(out.Data, maxChildDocs, r.Budget, tools.Chars[catalogue.ChildDoc])
-	if out.Truncated = len(out.Data) < len(nodes); out.Truncated {
-		out.Hint = fmt.Sprintf("There are %d documents; find the others with document.search_docs, with path set to this document's storage path %s.", len(nodes), doc.Path())
-	}
+	out.ID = doc.ID()
+	out.Data, out.PageOut = catalogue.Shrink(data, page, r.Budget)
+	out.Truncated, out.Hint = out.HasNextPage, catalogue.NextPage(out.PageOut)
 	return out, nil
 }
 
@@ -56,7 +56,7 @@ func getChildBlocks(ctx context.Context, r *tools.Request, in catalogue.Document
 	for _, c := range children[:min(len(children), maxChildBlocks)] {
 		out.Data = append(out.Data, catalogue.ChildBlock{ID: c.ID, Type: c.Type, SubType: c.SubType, Content: c.Plain(), Markdown: c.Markdown})
 	}
-	out.Data = tools.Fit(out.Data, maxChildBlocks, r.Budget, tools.Chars[catalogue.ChildBlock])
+	out.Data = catalogue.Fit(out.Data, maxChildBlocks, r.Budget, catalogue.Chars[catalogue.ChildBlock])
 	if out.Truncated = len(out.Data) < len(children); out.Truncated {
 		out.Hint = fmt.Sprintf("These are the first %d of %d blocks; block.get_children lists all of them by page.", len(out.Data), len(children))
 	}

@@ -2,6 +2,7 @@ package document
 
 import (
 	"context"
+	"fmt"
 
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/tools"
@@ -30,21 +31,27 @@ func getDoc(ctx context.Context, r *tools.Request, in catalogue.DocumentGetDocIn
 	}
 	if in.Mode == "html" {
 		out.Mode = "html"
-		out.WindowOut, err = htmlWindow(ctx, r.Session, doc, blocks, in.Size)
+		out.WindowOut, err = htmlWindow(ctx, r, doc, blocks, in.Size)
 		return out, err
 	}
-	out.WindowOut = in.Window.Cut(tools.TextBlocks(blocks))
+	out.WindowOut = in.Window.Cut(tools.TextBlocks(blocks), r.Budget)
 	return out, nil
 }
 
-func htmlWindow(ctx context.Context, s *guard.Session, doc guard.Doc, blocks []guard.Child, size int) (catalogue.WindowOut, error) {
+func htmlWindow(ctx context.Context, r *tools.Request, doc guard.Doc, blocks []guard.Child, size int) (out catalogue.WindowOut, err error) {
 	if size == 0 {
 		size = defaultSize
 	}
-	dom, returned, err := s.DocDOM(ctx, doc, size)
-	return catalogue.WindowOut{
-		Content: dom, Outline: catalogue.Outline(tools.TextBlocks(blocks), true), BlockLimit: size, ReturnedBlocks: returned, TotalBlocks: len(blocks),
-		TokenBudget: catalogue.DefaultBudget, EstimatedTokens: catalogue.Tokens(dom), TokenMode: catalogue.TokenMode,
-		Truncated: returned < len(blocks),
-	}, err
+	loaded, err := r.Session.DocDOM(ctx, doc, size)
+	if err != nil {
+		return out, err
+	}
+	out = catalogue.WindowOut{BlockLimit: size, TotalBlocks: len(blocks), TokenBudget: catalogue.DefaultBudget, TokenMode: catalogue.TokenMode}
+	out.SetOutline(catalogue.Outline(tools.TextBlocks(blocks), true), r.Budget/4)
+	dom, piece := catalogue.Piece{}.Cut(loaded, r.Budget-catalogue.Chars(out.Outline))
+	out.Content, out.ReturnedBlocks, out.EstimatedTokens = dom, piece.ReturnedBlocks, catalogue.Tokens(dom)
+	if out.Truncated = out.ReturnedBlocks < len(blocks); out.Truncated {
+		out.Hint = fmt.Sprintf("block.dom with id %s and blockStart %d goes on.", doc.ID(), out.ReturnedBlocks)
+	}
+	return out, nil
 }

@@ -2,7 +2,6 @@ package document
 
 import (
 	"context"
-	"fmt"
 
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/tools"
@@ -31,10 +30,11 @@ func getOutline(ctx context.Context, r *tools.Request, in catalogue.DocumentGetO
 		headings = append([]guard.Heading{{ID: doc.ID(), Level: 1, Title: heads[0].Title}}, headings...)
 	}
 	out = catalogue.DocumentGetOutlineOut{ID: doc.ID(), Notebook: doc.Notebook().ID(), Preview: in.Preview, HeadingCount: len(headings)}
-	out.Outline, _ = nest(headings[:min(len(headings), maxHeadings)], 0)
-	if out.Truncated = len(headings) > maxHeadings; out.Truncated {
-		out.Hint = fmt.Sprintf("These are the first %d headings; search.query_sql with type = 'h' and root_id = '%s' finds the others.", maxHeadings, doc.ID())
-	}
+	from, to, page := catalogue.Page(len(headings), tools.Or(in.Page, 1), tools.Or(in.PageSize, maxHeadings))
+	shown, page := catalogue.Shrink(headings[from:to], page, r.Budget)
+	out.Outline, _ = nest(shown, 0)
+	out.PageOut = page
+	out.Truncated, out.Hint = page.HasNextPage, catalogue.NextPage(page)
 	return out, nil
 }
 

@@ -9,7 +9,10 @@ import (
 	catalogue "siyuan-broker/contract/tools"
 )
 
-const maxFound = 200
+const (
+	maxFound     = 1000
+	foundOnAPage = 200
+)
 
 func searchDocs(ctx context.Context, r *tools.Request, in catalogue.DocumentSearchDocsIn) (out catalogue.DocumentSearchDocsOut, err error) {
 	nb, err := r.Session.Notebook(in.Notebook, contract.Read)
@@ -28,16 +31,17 @@ func searchDocs(ctx context.Context, r *tools.Request, in catalogue.DocumentSear
 	if err != nil {
 		return out, err
 	}
-	out = catalogue.DocumentSearchDocsOut{Docs: []catalogue.FoundDoc{}, Path: in.Path, PathApplied: place.Doc != nil}
-	for _, d := range docs {
-		out.Docs = append(out.Docs, catalogue.FoundDoc{ID: d.ID, Notebook: d.Notebook.ID(), Path: d.Path, HPath: d.HPath, Title: d.Content})
+	out = catalogue.DocumentSearchDocsOut{Path: in.Path, PathApplied: place.Doc != nil}
+	from, to, page := catalogue.Page(len(docs), tools.Or(in.Page, 1), tools.Or(in.PageSize, foundOnAPage))
+	found := []catalogue.FoundDoc{}
+	for _, d := range docs[from:to] {
+		found = append(found, catalogue.FoundDoc{ID: d.ID, Notebook: d.Notebook.ID(), Path: d.Path, HPath: d.HPath, Title: d.Content})
 	}
-	found := len(out.Docs)
-	out.Docs = tools.Fit(out.Docs, maxFound, r.Budget, tools.Chars[catalogue.FoundDoc])
+	out.Docs, out.PageOut = catalogue.Shrink(found, page, r.Budget)
+	out.Truncated, out.Hint = more || out.HasNextPage, catalogue.NextPage(out.PageOut)
 	switch {
-	case more, len(out.Docs) < found:
-		out.Truncated = true
-		out.Hint = fmt.Sprintf("These are the %d changed last; use more of the title, or path.", len(out.Docs))
+	case more && !out.HasNextPage:
+		out.Hint = fmt.Sprintf("Only the %d changed last are listed; use more of the title, or path.", len(docs))
 	case len(docs) == 0 && place.Doc != nil:
 		out.Hint = fmt.Sprintf("No document below %s has that in its title.", place.Doc.ID())
 	case len(docs) == 0:

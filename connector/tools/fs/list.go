@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/tools"
@@ -17,8 +16,7 @@ import (
 const (
 	listed    = 200 // entries on a page of ls
 	treeDepth = 3
-	treeDocs  = 5000   // documents one tree looks at
-	treeRunes = 20_000 // characters of names and paths in one tree
+	treeDocs  = 5000 // documents one tree looks at
 )
 
 func ls(ctx context.Context, r *tools.Request, in catalogue.FSLsIn) (out catalogue.FSLsOut, err error) {
@@ -30,15 +28,11 @@ func ls(ctx context.Context, r *tools.Request, in catalogue.FSLsIn) (out catalog
 	if err != nil {
 		return out, err
 	}
-	from, to, page := tools.Page(len(items), or(in.Page, 1), or(in.PageSize, listed))
-	return catalogue.FSLsOut{Path: at.path.String(), Items: items[from:to], PageOut: page}, nil
-}
-
-func or(v *int, standard int) int {
-	if v == nil {
-		return standard
-	}
-	return *v
+	from, to, page := catalogue.Page(len(items), tools.Or(in.Page, 1), tools.Or(in.PageSize, listed))
+	out.Path = at.path.String()
+	out.Items, out.PageOut = catalogue.Shrink(items[from:to], page, r.Budget)
+	out.Hint = catalogue.NextPage(out.PageOut)
+	return out, nil
 }
 
 func items(ctx context.Context, s *guard.Session, at spot) ([]catalogue.FSItem, error) {
@@ -93,7 +87,7 @@ type node struct {
 }
 
 func tree(ctx context.Context, r *tools.Request, in catalogue.FSTreeIn) (out catalogue.FSTreeOut, err error) {
-	s, depth := r.Session, or(in.MaxDepth, treeDepth)
+	s, depth := r.Session, tools.Or(in.MaxDepth, treeDepth)
 	at, err := resolve(ctx, s, "path", in.Path, contract.Read)
 	if err != nil {
 		return out, err
@@ -120,7 +114,7 @@ func tree(ctx context.Context, r *tools.Request, in catalogue.FSTreeIn) (out cat
 	for _, n := range folders {
 		n.order()
 	}
-	cut := show(top, depth+1)
+	cut := show(top, depth+1, r.Budget)
 	out = catalogue.FSTreeOut{Path: at.path.String(), Tree: top.children(), MaxDepth: depth}
 	switch {
 	case more:
@@ -173,9 +167,8 @@ func (n *node) order() {
 }
 
 // show decides what of a tree is shown, level by level, until the depth or the
-// size is reached; cut says that it was the size.
-func show(top *node, depth int) (cut bool) {
-	left := treeRunes
+// characters are used up; cut says that it was the characters.
+func show(top *node, depth, left int) (cut bool) {
 	for level := []*node{top}; len(level) > 0 && depth > 0; depth-- {
 		var next []*node
 		for _, n := range level {
@@ -184,7 +177,7 @@ func show(top *node, depth int) (cut bool) {
 				if b.path == nil {
 					b.path = child(n.path, b.name, b.id, shared)
 				}
-				left -= utf8.RuneCountInString(b.name) + utf8.RuneCountInString(b.path.String()) + 24
+				left -= catalogue.Chars(catalogue.FSTreeNode{Name: b.name, Path: b.path.String(), Count: len(b.below)}) + len(`,"children":[]`)
 				if left < 0 {
 					return true
 				}

@@ -45,20 +45,22 @@ func search(ctx context.Context, r *tools.Request, in catalogue.FSSearchIn) (out
 	if err != nil {
 		return out, err
 	}
-	page, size := or(in.Page, 1), or(in.PageSize, foundPage)
+	page, size := tools.Or(in.Page, 1), tools.Or(in.PageSize, foundPage)
 	lines, unread, err := grep(ctx, s, docs, line, page*size)
 	if err != nil {
 		return out, err
 	}
-	from, to, pages := tools.Page(len(lines), page, size)
+	from, to, pages := catalogue.Page(len(lines), page, size)
 	out = catalogue.FSSearchOut{
-		Data: append([]catalogue.FSLine{}, lines[from:to]...), PageOut: pages, Path: at.path.String(),
+		Path:  at.path.String(),
 		Query: in.Query, Regex: in.Regex, CaseSensitive: in.CaseSensitive,
 	}
+	out.Data, out.PageOut = catalogue.Shrink(append([]catalogue.FSLine{}, lines[from:to]...), pages, r.Budget)
+	out.Hint = catalogue.NextPage(out.PageOut)
 	switch {
 	case unread > 0 && len(lines) > page*size:
 		out.Truncated = true
-		out.Hint = "total counts the lines found so far; there may be more on further pages."
+		out.Hint += " total counts the lines found so far; there may be more on further pages."
 	case unread > 0 || more:
 		out.Truncated = true
 		out.Hint = fmt.Sprintf("The first %d documents that may have it were read; narrow path or query.", len(docs)-unread)

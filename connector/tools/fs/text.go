@@ -21,7 +21,7 @@ func read(ctx context.Context, r *tools.Request, in catalogue.FSReadIn) (out cat
 	if err != nil {
 		return out, err
 	}
-	return catalogue.FSReadOut{Path: at.path.String(), WindowOut: in.Window.Cut(tools.TextBlocks(blocks))}, nil
+	return catalogue.FSReadOut{Path: at.path.String(), WindowOut: in.Window.Cut(tools.TextBlocks(blocks), r.Budget)}, nil
 }
 
 func write(ctx context.Context, r *tools.Request, in catalogue.FSWriteIn) (out catalogue.FSWriteOut, err error) {

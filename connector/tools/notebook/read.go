@@ -37,19 +37,13 @@ func getChildDocs(ctx context.Context, r *tools.Request, in catalogue.NotebookGe
 		return out, err
 	}
 	out = catalogue.NotebookGetChildDocsOut{Notebook: n.ID(), Data: []catalogue.ChildDoc{}}
-	from, to, page := tools.Page(len(docs), or(in.Page, 1), or(in.PageSize, defaultPageSize))
+	from, to, page := catalogue.Page(len(docs), tools.Or(in.Page, 1), tools.Or(in.PageSize, defaultPageSize))
 	for _, d := range docs[from:to] {
 		out.Data = append(out.Data, catalogue.ChildDoc{
 			ID: d.ID, Notebook: n.ID(), Path: d.Path, HPath: "/" + d.Name, Name: d.Name, Icon: d.Icon, SubFileCount: d.ChildCount,
 		})
 	}
-	out.Data, out.PageOut = tools.Shrink(out.Data, page, r.Budget)
+	out.Data, out.PageOut = catalogue.Shrink(out.Data, page, r.Budget)
+	out.Hint = catalogue.NextPage(out.PageOut)
 	return out, nil
-}
-
-func or(v *int, standard int) int {
-	if v == nil {
-		return standard
-	}
-	return *v
 }

@@ -12,7 +12,7 @@ import (
 var fileOrders = map[string]int{"relevance": 0, "relevance_desc": 0, "relevance_asc": 1, "updated_asc": 2, "updated_desc": 3}
 
 func fulltextAssetContent(ctx context.Context, r *tools.Request, in catalogue.SearchAssetContentIn) (out catalogue.SearchAssetContentOut, err error) {
-	q := guard.FileQuery{Text: in.Query, Method: guard.Method(or(in.Method, 0)), Exts: in.Types, Order: or(in.OrderBy, 0)}
+	q := guard.FileQuery{Text: in.Query, Method: guard.Method(tools.Or(in.Method, 0)), Exts: in.Types, Order: tools.Or(in.OrderBy, 0)}
 	if in.MethodName != "" {
 		q.Method = methodNames[in.MethodName]
 	}
@@ -26,18 +26,18 @@ func fulltextAssetContent(ctx context.Context, r *tools.Request, in catalogue.Se
 	if err != nil {
 		return out, err
 	}
-	from, to, page := tools.Page(len(files), or(in.Page, 1), or(in.PageSize, defaultPageSize))
+	from, to, page := catalogue.Page(len(files), tools.Or(in.Page, 1), tools.Or(in.PageSize, defaultPageSize))
 	data := []catalogue.AssetContent{}
 	for _, f := range files[from:to] {
 		data = append(data, fileHit(f))
 	}
-	out.Data, out.PageOut = tools.Shrink(data, page, r.Budget)
+	out.Data, out.PageOut = catalogue.Shrink(data, page, r.Budget)
 	out.Showing = len(out.Data)
 	switch {
 	case more:
 		out.Truncated, out.Hint = true, "The search stopped at its limit, so total is not everything; narrow it with types or more words."
 	case out.HasNextPage:
-		out.Truncated, out.Hint = true, tools.NextPage(out.PageOut)
+		out.Truncated, out.Hint = true, catalogue.NextPage(out.PageOut)
 	case len(files) == 0:
 		out.Hint = "No file that notes you may read refer to has that in its text."
 	}
@@ -52,7 +52,7 @@ func oneFile(ctx context.Context, r *tools.Request, in catalogue.SearchAssetCont
 	if err != nil {
 		return out, err
 	}
-	_, _, page := tools.Page(1, 1, 1)
+	_, _, page := catalogue.Page(1, 1, 1)
 	return catalogue.SearchAssetContentOut{Data: []catalogue.AssetContent{fileHit(f)}, PageOut: page, Showing: 1}, nil
 }
 
@@ -70,8 +70,8 @@ func semantic(ctx context.Context, r *tools.Request, in catalogue.SearchSemantic
 		return out, err
 	}
 	out = catalogue.SearchSemanticOut{DataEgress: true, ExternalCost: true}
-	out.Data, out.PageOut = page(hits, or(in.Page, 1), or(in.PageSize, defaultPageSize), r.Budget)
-	if out.Hint = tools.NextPage(out.PageOut); more {
+	out.Data, out.PageOut = page(hits, tools.Or(in.Page, 1), tools.Or(in.PageSize, defaultPageSize), r.Budget)
+	if out.Hint = catalogue.NextPage(out.PageOut); more {
 		out.Hint = "The search stopped at its limit, so total is not everything; narrow it with paths or types."
 	}
 	return out, nil

@@ -76,7 +76,7 @@ func previewFindReplace(ctx context.Context, r *tools.Request, in catalogue.Sear
 }
 
 func replacement(in catalogue.SearchFindReplaceIn) (guard.Edit, error) {
-	method := guard.Method(or(in.Method, 0))
+	method := guard.Method(tools.Or(in.Method, 0))
 	if in.MethodName != "" {
 		method = methodNames[in.MethodName]
 	}

@@ -71,7 +71,7 @@ func getBacklinks(ctx context.Context, r *tools.Request, in catalogue.SearchGetB
 		out.Truncated = out.Truncated || more
 	}
 	for _, list := range []*[]catalogue.SearchHit{&out.Backlinks, &out.Backmentions} {
-		shown := tools.Fit(*list, maxLinks, r.Budget/2, tools.Chars[catalogue.SearchHit])
+		shown := catalogue.Fit(*list, maxLinks, r.Budget/2, catalogue.Chars[catalogue.SearchHit])
 		out.Truncated = out.Truncated || len(shown) < len(*list)
 		*list = shown
 	}
@@ -98,10 +98,10 @@ func searchRefs(ctx context.Context, r *tools.Request, in catalogue.SearchRefsIn
 	}
 	out = catalogue.SearchRefsOut{Data: []catalogue.SearchHit{}, NewDoc: found.NewDoc, K: in.K, ReqID: in.ReqID}
 	for _, row := range found.Rows {
-		out.Data = append(out.Data, rowHit(row, in.K, or(in.BeforeLen, candidateBefore)))
+		out.Data = append(out.Data, rowHit(row, in.K, tools.Or(in.BeforeLen, candidateBefore)))
 	}
 	all := len(out.Data)
-	out.Data = tools.Fit(out.Data, maxCandidates, r.Budget, tools.Chars[catalogue.SearchHit])
+	out.Data = catalogue.Fit(out.Data, maxCandidates, r.Budget, catalogue.Chars[catalogue.SearchHit])
 	out.Showing = len(out.Data)
 	switch {
 	case found.More, out.Showing < all:
@@ -118,23 +118,23 @@ func listInvalidRefs(ctx context.Context, r *tools.Request, in catalogue.SearchI
 	if err != nil {
 		return out, err
 	}
-	from, to, page := tools.Page(len(ids), or(in.Page, 1), or(in.PageSize, defaultPageSize))
+	from, to, page := catalogue.Page(len(ids), tools.Or(in.Page, 1), tools.Or(in.PageSize, defaultPageSize))
 	rows, err := r.Session.RowsOf(ctx, ids[from:to])
 	if err != nil {
 		return out, err
 	}
-	out = catalogue.SearchInvalidRefsOut{Data: []catalogue.SearchHit{}, PageOut: page}
+	data := []catalogue.SearchHit{}
 	for _, row := range rows {
-		out.Data = append(out.Data, rowHit(row, guard.Placeholder, hitBefore))
+		data = append(data, rowHit(row, guard.Placeholder, hitBefore))
 	}
+	out.Data, out.PageOut = catalogue.Shrink(data, page, r.Budget)
 	out.Showing = len(out.Data)
 	switch {
 	case more:
 		out.Truncated = true
 		out.Hint = "The list stopped at its limit, so total is not everything; mend these and call again."
-	case page.HasNextPage:
-		out.Truncated = true
-		out.Hint = fmt.Sprintf("The next are on page %d.", page.Page+1)
+	case out.HasNextPage:
+		out.Truncated, out.Hint = true, catalogue.NextPage(out.PageOut)
 	}
 	return out, nil
 }
@@ -148,10 +148,11 @@ func searchAssets(ctx context.Context, r *tools.Request, in catalogue.SearchAsse
 	for _, f := range files[:min(len(files), maxAssetNames)] {
 		out.Data = append(out.Data, catalogue.AssetFile{HName: f.Name, Path: f.Path, Updated: f.Updated})
 	}
+	out.Data = catalogue.Fit(out.Data, maxAssetNames, r.Budget, catalogue.Chars[catalogue.AssetFile])
 	switch {
-	case len(files) > maxAssetNames:
+	case len(files) > len(out.Data):
 		out.Truncated = true
-		out.Hint = fmt.Sprintf("%d files match and the first %d are shown; give more of the name in k, or exts.", len(files), maxAssetNames)
+		out.Hint = fmt.Sprintf("%d files match and the first %d are shown; give more of the name in k, or exts.", len(files), len(out.Data))
 	case more:
 		out.Truncated = true
 		out.Hint = "There are too many files to look through; query the table assets with search.query_sql."

@@ -44,10 +44,10 @@ func fulltext(ctx context.Context, r *tools.Request, in catalogue.SearchFulltext
 	if err != nil {
 		return out, err
 	}
-	data, p := page(hits, or(in.Page, 1), or(in.PageSize, defaultPageSize), r.Budget)
+	data, p := page(hits, tools.Or(in.Page, 1), tools.Or(in.PageSize, defaultPageSize), r.Budget)
 	out = catalogue.SearchFulltextOut{
 		Data: data, Total: p.Total, Page: p.Page, PageSize: p.PageSize, PageCount: p.PageCount,
-		HasNextPage: p.HasNextPage, Showing: len(data), Truncated: p.HasNextPage, Hint: tools.NextPage(p),
+		HasNextPage: p.HasNextPage, Showing: len(data), Truncated: p.HasNextPage, Hint: catalogue.NextPage(p),
 	}
 	switch {
 	case more:
@@ -70,8 +70,8 @@ var orders = map[string]int{
 
 func query(in catalogue.SearchFulltextIn) (guard.Query, error) {
 	q := guard.Query{
-		Text: in.Query, Method: guard.Method(or(in.Method, 0)), Within: in.Paths,
-		Order: or(in.OrderBy, 0), Grouped: or(in.GroupBy, 0) == 1, HasTags: in.HasTags,
+		Text: in.Query, Method: guard.Method(tools.Or(in.Method, 0)), Within: in.Paths,
+		Order: tools.Or(in.OrderBy, 0), Grouped: tools.Or(in.GroupBy, 0) == 1, HasTags: in.HasTags,
 	}
 	if in.MethodName != "" {
 		q.Method = methodNames[in.MethodName]
@@ -113,7 +113,7 @@ func types(byName map[string]bool, codes []string) (map[string]bool, error) {
 
 // page cuts one page out of all hits. A page beyond the end is the last one.
 func page(hits []guard.Hit, number, size, budget int) ([]catalogue.SearchHit, catalogue.PageOut) {
-	from, to, p := tools.Page(len(hits), number, size)
+	from, to, p := catalogue.Page(len(hits), number, size)
 	data := []catalogue.SearchHit{}
 	for _, h := range hits[from:to] {
 		data = append(data, catalogue.SearchHit{
@@ -121,7 +121,7 @@ func page(hits []guard.Hit, number, size, budget int) ([]catalogue.SearchHit, ca
 			RootID: h.RootID, HPath: h.HPath, Content: h.Content, Truncated: h.Cut, Updated: h.Updated,
 		})
 	}
-	return tools.Shrink(data, p, budget)
+	return catalogue.Shrink(data, p, budget)
 }
 
 // describe says how the query was understood, so that an empty answer can be
@@ -144,11 +144,4 @@ func describe(in catalogue.SearchFulltextIn, q guard.Query) string {
 		parts = append(parts, map[bool]string{true: "with tags only", false: "without tags only"}[*in.HasTags])
 	}
 	return strings.Join(parts, ", ")
-}
-
-func or(v *int, standard int) int {
-	if v == nil {
-		return standard
-	}
-	return *v
 }

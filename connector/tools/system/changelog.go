@@ -34,7 +34,7 @@ func changelog(_ context.Context, r *tools.Request, in catalogue.SystemChangelog
 			out.Entries = append(out.Entries, e)
 		}
 	}
-	shown := tools.Fit(out.Entries, or(in.Limit, changelogEntries), r.Budget, tools.Chars[catalogue.ChangelogEntry])
+	shown := catalogue.Fit(out.Entries, or(in.Limit, changelogEntries), r.Budget, catalogue.Chars[catalogue.ChangelogEntry])
 	if len(shown) < len(out.Entries) {
 		out.Truncated = true
 		out.Hint = fmt.Sprintf("%d entries match; raise limit, or name a version.", len(out.Entries))

@@ -34,7 +34,7 @@ func list(ctx context.Context, r *tools.Request, in catalogue.TagListIn) (catalo
 			out.Tags = append(out.Tags, catalogue.Tag(t))
 		}
 	}
-	shown := tools.Fit(out.Tags, maxTags, r.Budget, tools.Chars[catalogue.Tag])
+	shown := catalogue.Fit(out.Tags, maxTags, r.Budget, catalogue.Chars[catalogue.Tag])
 	if out.Truncated = len(shown) < len(out.Tags); out.Truncated {
 		out.Hint = "There are more; give part of the label in keyword."
 	}
