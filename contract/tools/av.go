@@ -95,7 +95,6 @@ type AvRenderIn struct {
 	PageSize   *int   `json:"pageSize,omitempty" min:"-1" max:"1000" doc:"Rows; default 10, -1 all."`
 	Query      string `json:"query,omitempty" maxlen:"512" doc:"Words rows must contain."`
 	IgnoreRows *bool  `json:"ignoreRows,omitempty" doc:"Columns only."`
-	Verbose    *bool  `json:"verbose,omitempty" doc:"Also bound blocks and cell ids."`
 }
 
 // AvGroup is a group of rows of a grouped view.
@@ -121,7 +120,7 @@ type AvRenderOut struct {
 	View  AvView          `json:"view"`
 	Views []AvView        `json:"views"`
 	Table AvTable         `json:"table"`
-	Data  []AvResolvedRow `json:"data,omitempty"` // with verbose
+	Data  []AvResolvedRow `json:"data,omitempty" full:"true"` // bound blocks and cell ids
 	PageOut
 	Hint string `json:"hint,omitempty"`
 }

@@ -24,8 +24,10 @@ func get(ctx context.Context, r *tools.Request, in catalogue.AvGetIn) (out catal
 	zone := r.Session.Zone()
 	out = catalogue.AvGetOut{ID: d.ID(), ResolvedRows: []catalogue.AvResolvedRow{}}
 	out.Av = catalogue.AvFile{ID: d.ID(), Name: d.Name(), Columns: columns(d.Columns(), nil), Views: views(d.Views()), Rows: []catalogue.AvRow{}}
-	size := func(one guard.DatabaseRow) int { return tools.Chars(row(one, zone)) + tools.Chars(resolved(one)) }
-	for _, one := range tools.Fit(rows, len(rows), r.Budget, size) {
+	size := func(one guard.DatabaseRow) int {
+		return catalogue.Chars(row(one, zone)) + catalogue.Chars(resolved(one))
+	}
+	for _, one := range catalogue.Fit(rows, len(rows), r.Budget, size) {
 		out.Av.Rows = append(out.Av.Rows, row(one, zone))
 		out.ResolvedRows = append(out.ResolvedRows, resolved(one))
 	}
@@ -75,16 +77,14 @@ func render(ctx context.Context, r *tools.Request, in catalogue.AvRenderIn) (out
 	if q.Size < 0 {
 		q.Size = max(1, p.Total)
 	}
-	_, _, out.PageOut = tools.Page(p.Total, p.Page, q.Size)
-	out.Table.Rows, out.PageOut = tools.Shrink(out.Table.Rows, out.PageOut, r.Budget)
-	out.Table.RowCount, out.Hint = len(out.Table.Rows), tools.NextPage(out.PageOut)
+	_, _, out.PageOut = catalogue.Page(p.Total, p.Page, q.Size)
+	out.Table.Rows, out.PageOut = catalogue.Shrink(out.Table.Rows, out.PageOut, r.Budget)
+	out.Table.RowCount, out.Hint = len(out.Table.Rows), catalogue.NextPage(out.PageOut)
 	for _, g := range p.Groups {
 		out.Table.Groups = append(out.Table.Groups, catalogue.AvGroup{ID: g.ID, Name: g.Name, Rows: g.Rows})
 	}
-	if in.Verbose != nil && *in.Verbose {
-		for _, one := range p.Rows[:len(out.Table.Rows)] {
-			out.Data = append(out.Data, resolved(one))
-		}
+	for _, one := range p.Rows[:len(out.Table.Rows)] {
+		out.Data = append(out.Data, resolved(one))
 	}
 	return out, nil
 }
@@ -161,7 +161,7 @@ func search(ctx context.Context, r *tools.Request, in catalogue.AvSearchIn) (out
 			out.Results = append(out.Results, found)
 		}
 	}
-	fit := tools.Fit(out.Results, len(out.Results), r.Budget, tools.Chars)
+	fit := catalogue.Fit(out.Results, len(out.Results), r.Budget, catalogue.Chars)
 	if out.Truncated = more || len(fit) < len(out.Results); out.Truncated {
 		out.Hint = "There are more databases than were looked at or fit in here; search for more of the name."
 	}
@@ -188,8 +188,8 @@ func primary(ctx context.Context, r *tools.Request, in catalogue.AvPrimaryIn) (o
 			out.Rows = append(out.Rows, catalogue.AvPrimaryRow{RowID: t.ID, BlockID: t.Block, Content: title(t)})
 		}
 	}
-	from, to, page := tools.Page(len(out.Rows), or(in.Page, 1), or(in.PageSize, defaultTitles))
-	out.Rows, out.PageOut = tools.Shrink(out.Rows[from:to], page, r.Budget)
-	out.Hint = tools.NextPage(out.PageOut)
+	from, to, page := catalogue.Page(len(out.Rows), or(in.Page, 1), or(in.PageSize, defaultTitles))
+	out.Rows, out.PageOut = catalogue.Shrink(out.Rows[from:to], page, r.Budget)
+	out.Hint = catalogue.NextPage(out.PageOut)
 	return out, nil
 }
