@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"siyuan-broker/connector/approvals"
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/home"
 	"siyuan-broker/connector/ledger"
@@ -74,7 +75,8 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 		return nil, err
 	}
 	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Points: c.points, Logger: log, Settle: cfg.WriteSettle})
-	c.work, err = tools.New(tools.Config{Guard: c.guard, Policy: c.policy, Catalogue: catalogue.New(), Ledger: c.ledger, Logger: log}, handlers.All()...)
+	c.work, err = tools.New(tools.Config{Guard: c.guard, Policy: c.policy, Catalogue: catalogue.New(), Ledger: c.ledger,
+		Approvals: approvals.In(cfg.Data, time.Now), Logger: log}, handlers.All()...)
 	if err != nil {
 		return nil, errors.Join(err, c.ledger.Close(), c.points.Close())
 	}

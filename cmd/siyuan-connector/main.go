@@ -30,7 +30,7 @@ func root() *cobra.Command {
 	f := cmd.PersistentFlags()
 	f.StringVar(&a.file, "config", "", "configuration file (YAML); the environment wins over it, flags over both")
 	f.StringVar(&a.data, "data", "", "data folder; empty: the user's data folder, as root /var/lib/siyuan-connector")
-	return cli.Group(cmd, newPair(a), newUnpair(a), newRun(a), newKey(a), newStatus(a), newUndo(a), newDoctor(a), newPolicy(a), newRepin(a), newConfig(a))
+	return cli.Group(cmd, newPair(a), newUnpair(a), newRun(a), newKey(a), newStatus(a), newUndo(a), newDoctor(a), newPolicy(a), newApprovals(a), newRepin(a), newConfig(a))
 }
 
 // app is what the subcommands share: where the configuration comes from.

@@ -144,6 +144,19 @@ func (p *Policy) MaxLevel() contract.Level { return p.rules().MaxLevel }
 // Confirm lists the kinds of action the owner wants to agree to at home.
 func (p *Policy) Confirm() []Confirm { return slices.Clone(p.rules().Confirm) }
 
+// Confirms reports whether the owner wants to agree to an action at home.
+func (p *Policy) Confirms(a *tools.Action) bool {
+	return slices.ContainsFunc(p.rules().Confirm, func(c Confirm) bool {
+		switch c {
+		case ConfirmWrite:
+			return a.Kind.Mutates()
+		case ConfirmDelete:
+			return a.Kind == tools.Delete
+		}
+		return a.Dangerous
+	})
+}
+
 // Restrict is the grant with every level capped by the policy. The grant given
 // is not changed.
 func (p *Policy) Restrict(g *contract.Grant, notebooks []contract.NotebookInfo) *contract.Grant {

@@ -224,3 +224,33 @@ func TestDigestFollowsTheMeaning(t *testing.T) {
 		}
 	}
 }
+
+func TestConfirmNamesKindsOfAction(t *testing.T) {
+	t.Parallel()
+	confirmed := func(text, id string) bool {
+		tool, name, _ := strings.Cut(id, ".")
+		a, ok := tools.New().Action(tool, name)
+		if !ok {
+			t.Fatal(id)
+		}
+		return load(t, text).Confirms(a)
+	}
+	for _, c := range []struct {
+		id                       string
+		write, delete, dangerous bool
+	}{
+		{"document.remove", true, true, true},
+		{"document.move", true, false, true},
+		{"document.create", true, false, false},
+		{"document.get_doc", false, false, false},
+	} {
+		if confirmed("max_level: rwd\n", c.id) {
+			t.Errorf("%s waits for the owner without confirm", c.id)
+		}
+		for kind, want := range map[string]bool{"write": c.write, "delete": c.delete, "dangerous": c.dangerous} {
+			if got := confirmed("confirm: ["+kind+"]\n", c.id); got != want {
+				t.Errorf("confirm %s, %s: %v, want %v", kind, c.id, got, want)
+			}
+		}
+	}
+}

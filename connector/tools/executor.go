@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"siyuan-broker/connector/approvals"
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/ledger"
 	"siyuan-broker/connector/policy"
@@ -29,8 +30,11 @@ type Config struct {
 	// Ledger remembers writes. Without one, which is for tests and for commands that
 	// end with their only call, a repeated request is executed again.
 	Ledger *ledger.Ledger
-	Now    func() time.Time // default time.Now
-	Logger *slog.Logger     // default nothing is logged; never receives note text
+	// Approvals asks the home owner, where the policy says so. Without it what the
+	// owner wants to confirm is refused.
+	Approvals *approvals.Folder
+	Now       func() time.Time // default time.Now
+	Logger    *slog.Logger     // default nothing is logged; never receives note text
 }
 
 // Executor runs calls. It is safe for concurrent use, keeps no state between
@@ -189,10 +193,17 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 		return nil, err
 	}
 	if previews {
-		return r.preview(ctx, binding, settled, in)
+		p, err := r.preview(ctx, binding, settled, in)
+		if err != nil {
+			return nil, err
+		}
+		return encode(p)
 	}
 	_, verbose := catalogue.Verbose(settled)
 	run := func(entry guard.Entry, s *strict) (json.RawMessage, error) {
+		if err := r.ownerAgrees(ctx, binding, settled, in, s); err != nil {
+			return nil, err
+		}
 		req := &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Budget: r.budget(), action: action.ID(), entry: entry, strict: s}
 		out, err := binding.run(ctx, req, in)
 		if err != nil {

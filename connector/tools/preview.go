@@ -9,7 +9,7 @@ import (
 )
 
 // preview tells what a call would do, without doing it.
-func (r *running) preview(ctx context.Context, b Binding, settled json.RawMessage, in any) (json.RawMessage, error) {
+func (r *running) preview(ctx context.Context, b Binding, settled json.RawMessage, in any) (contract.Preview, error) {
 	req := &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, action: b.action.ID()}
 	look := b.look
 	if look == nil {
@@ -18,10 +18,7 @@ func (r *running) preview(ctx context.Context, b Binding, settled json.RawMessag
 		}
 	}
 	p, err := look(ctx, req, in)
-	if err != nil {
-		return nil, err
-	}
-	return encode(p.Clean())
+	return p.Clean(), err
 }
 
 // named is the preview of an action that has none of its own: what its

@@ -51,6 +51,7 @@ func yes(string) *mcp.ElicitResult {
 // agrees.
 type wiped struct {
 	*tenant
+	at       *home
 	notebook string
 	plain    *mcp.ClientSession // a client without forms
 	token    string
@@ -66,7 +67,7 @@ func (w *world) wiped(t *testing.T) *wiped {
 	x := &wiped{tenant: w.tenant("Ada", tenants.NewID())}
 	x.allow()
 	x.on("document", "remove")
-	x.home(nil)
+	x.at = x.home(nil)
 	x.agent, x.token = x.agentToken(tenants.NewID(), contract.ReadWriteDelete)
 	x.plain = x.w.client(x.token, eras[0], nil, nil)
 	x.notebook = into[madeNotebook](t, x.plain, "notebook", map[string]any{"action": "create", "name": "Work"}).Notebook.ID

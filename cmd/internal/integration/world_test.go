@@ -179,6 +179,7 @@ type home struct {
 	kernel    *samplekernel.Kernel
 	server    *httptest.Server
 	connector tenants.ID
+	config    connector.Config
 	stop      func() error // ends the connector and returns what Run returned
 	ended     <-chan error
 }
@@ -208,6 +209,7 @@ func (x *tenant) home(front func(http.Handler) http.Handler) *home {
 		h.connector = made.ID
 		return err
 	})
+	h.config = c
 	conn, err := connector.New(c, "test", slog.New(slog.NewTextHandler(x.w.log, nil)))
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
