@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -215,5 +216,26 @@ func TestAYesSurvivesARestart(t *testing.T) {
 	d.open(approvals.In(d.data, time.Now))
 	if r := d.remove(key, guardtest.Alpha); r.Err != nil {
 		t.Error(r.Err)
+	}
+}
+
+func TestValidatingAsksNobodyAndWritingUnderAHashDoes(t *testing.T) {
+	t.Parallel()
+	d := newOwnedDesk(t, confirmsDeletes)
+	send := func(key string, s contract.Safety) contract.Result {
+		return d.exec.Handle(t.Context(), contract.Call{
+			Tool: "document", Action: "remove", RequestID: key, Grant: wholeGrant(), Args: json.RawMessage(`{"id":"` + guardtest.Alpha + `"}`), Safety: s,
+		}, nil)
+	}
+	r := send(newKey(t), contract.Safety{ValidateOnly: true})
+	var lease struct{ StateHash string }
+	if r.Err != nil || json.Unmarshal(r.Body, &lease) != nil || len(d.waiting()) != 0 {
+		t.Fatalf("validateOnly: %v, %s, %d wait", r.Err, r.Body, len(d.waiting()))
+	}
+	key := newKey(t)
+	fails(t, send(key, contract.Safety{Expect: lease.StateHash}), contract.ConfirmationRequired)
+	d.answer(approvals.Approved)
+	if r := send(key, contract.Safety{Expect: lease.StateHash}); r.Err != nil || d.there(guardtest.Alpha) {
+		t.Errorf("after the yes: %v", r.Err)
 	}
 }
