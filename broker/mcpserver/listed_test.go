@@ -41,8 +41,9 @@ func TestListedIsCallable(t *testing.T) {
 				if err := json.Unmarshal(body, &answer); err != nil {
 					t.Fatal(err)
 				}
-				// Without arguments an admitted call succeeds or lacks some.
-				callable := !failed || answer.Error.Type == contract.TypeValidation
+				// Without arguments an admitted call succeeds or lacks some, unless a
+				// person has to agree first.
+				callable := !failed || answer.Error.Type == contract.TypeValidation || answer.Error.Type == contract.TypeConfirmation
 				if callable != shown[a.ID()] {
 					t.Fatalf("%s: listed %v, callable %v (%s)", a.ID(), shown[a.ID()], callable, body)
 				}

@@ -147,12 +147,25 @@ func (tx *Tx) changeTag(ctx context.Context, u TagUse, st Step, send func(w *siy
 	}
 	gone, err := tx.until(ctx, func() (bool, error) {
 		left, err := tx.s.tagged(ctx, u.label, u.below)
-		return len(left) == 0, err
+		if err != nil || len(left) > 0 {
+			return false, err
+		}
+		return tx.s.indexed(ctx, u.docs) // or nothing found would mean nothing
 	})
 	if err == nil && !gone {
 		err = notPersisted("SiYuan took the change of the tag %q, but some notes still have it.", u.label)
 	}
 	return err
+}
+
+// indexed reports whether the index has all of the documents.
+func (s *Session) indexed(ctx context.Context, docs []Doc) (bool, error) {
+	ids := make([]siyuan.ID, len(docs))
+	for i, d := range docs {
+		ids[i] = d.id
+	}
+	found, err := s.g.sql(ctx, fmt.Sprintf("SELECT id FROM blocks WHERE id IN (%s) LIMIT %d", sqlList(ids), len(ids)+1))
+	return len(found) == len(ids), err
 }
 
 // lookAtTags says whether a tag of that digest is in use anywhere, or with below

@@ -127,7 +127,12 @@ var cutWrites = map[string][]string{
 
 // uncut are actions of the catalogue that write nothing to the kernel, or not
 // here, with the reason.
-var uncut = map[string]string{}
+var uncut = map[string]string{
+	"system.notify":       "a message in SiYuan's window, which may show twice",
+	"system.perform_sync": "starts SiYuan's own sync, which may start twice",
+	"tag.rename":          "refused at this desk, where something is hidden; case K32 loses its writes",
+	"tag.remove":          "refused at this desk, where something is hidden; case K32 loses its writes",
+}
 
 // repeatable are kernel writes that may be carried out twice, because the second
 // changes nothing, or makes a copy of a database that nothing shows.

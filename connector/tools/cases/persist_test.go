@@ -34,6 +34,12 @@ var more = map[string][]string{
 	"notebook.set_open_state": {`{"notebook":"` + guardtest.Work + `","opened":false}`, `{"notebook":"` + guardtest.Archive + `","opened":true}`},
 }
 
+// noNotes are writes that leave no trace in notes, with what tests them instead.
+var noNotes = map[string]string{
+	"system.notify":       "shows a message in SiYuan's window (TestLiveSystem)",
+	"system.perform_sync": "starts SiYuan's own sync, which is off in the sample home (TestLiveSystem)",
+}
+
 // attempt is one call of an action that writes, and the endpoints it writes by.
 type attempt struct {
 	id, args string
@@ -48,7 +54,7 @@ func attempts(t *testing.T) []attempt {
 	var all []attempt
 	for _, tool := range catalogue.New().Tools() {
 		for _, a := range tool.Actions {
-			if !a.Kind.Mutates() {
+			if !a.Kind.Mutates() || noNotes[a.ID()] != "" {
 				continue
 			}
 			found := false
@@ -193,7 +199,7 @@ func TestK33EveryResultHasItsDeclaredForm(t *testing.T) {
 					answered = true
 					wellFormed(t, a, r.Body)
 				}
-				if !answered {
+				if !answered && noNotes[a.ID()] == "" {
 					t.Errorf("no example of %s is answered", a.ID())
 				}
 				wellFormedError(t, desk().callAs(owner(), a.ID(), `{"nonsense":1}`).Err)
