@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/mod/semver"
 
-	siyuanbroker "siyuan-broker"
 	"siyuan-broker/connector/tools"
 	"siyuan-broker/contract"
 	catalogue "siyuan-broker/contract/tools"
@@ -18,7 +17,7 @@ import (
 const changelogEntries = 5
 
 func changelog(_ context.Context, r *tools.Request, in catalogue.SystemChangelogIn) (out catalogue.SystemChangelogOut, err error) {
-	all := parseChangelog(siyuanbroker.Changelog)
+	all := parseChangelog(ours)
 	out = catalogue.SystemChangelogOut{TotalEntries: len(all), Entries: []catalogue.ChangelogEntry{}}
 	wanted := func(e catalogue.ChangelogEntry) bool {
 		return (in.Version == "" || trimV(e.Version) == trimV(in.Version)) && (in.FromVersion == "" || newer(e.Version, in.FromVersion))
