@@ -215,13 +215,23 @@ func (n *session) newBulk(l *link) *bulk {
 	return b
 }
 
-// start begins to multiplex, behind WELCOME.
+// start begins to multiplex, behind WELCOME, unless the session ended meanwhile.
 func (b *bulk) start() error {
 	cfg := muxConfig(b.n.cfg.Timing, b.n.log)
 	cfg.MaxStreamWindowSize, cfg.ConnectionWriteTimeout = bulkWindow, b.n.cfg.Timing.BulkWrite
-	var err error
-	if b.mux, err = yamux.Server(b.link, cfg); err != nil {
+	mux, err := yamux.Server(b.link, cfg)
+	if err != nil {
 		return fmt.Errorf("start multiplexer: %w", err)
+	}
+	b.mu.Lock()
+	over := b.over
+	if !over {
+		b.mux = mux
+	}
+	b.mu.Unlock()
+	if over {
+		_ = mux.Close()
+		return errBulkLost
 	}
 	b.touch()
 	close(b.up)
