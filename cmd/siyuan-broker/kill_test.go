@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -44,6 +45,7 @@ type doomed struct {
 	steps   *stepper          // between connector and kernel
 	self    string            // this program, which is also the kernel
 	kernel  []string          // environment of the kernel
+	mu      sync.Mutex        // a blow falls from a handler
 	running map[string]*exec.Cmd
 	agent   *mcp.ClientSession
 	book    string // notebook that the writes are in
@@ -150,24 +152,34 @@ func (d *doomed) check(err error) {
 
 func (d *doomed) start(who string) {
 	d.t.Helper()
+	var cmd *exec.Cmd
 	switch who {
 	case "broker":
-		d.running[who] = d.h.start(d.h.broker, d.h.env, "serve")
+		cmd = d.h.start(d.h.broker, d.h.env, "serve")
 	case "connector":
-		d.running[who] = d.h.start(d.h.connector, d.h.homeEnv, "run")
+		cmd = d.h.start(d.h.connector, d.h.homeEnv, "run")
 	case "kernel":
-		d.running[who] = d.h.start(d.self, d.kernel)
+		cmd = d.h.start(d.self, d.kernel)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running[who] = cmd
+}
+
+func (d *doomed) process(who string) *exec.Cmd {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.running[who]
 }
 
 func (d *doomed) signal(who string, sig os.Signal) {
 	d.t.Helper()
-	d.check(d.running[who].Process.Signal(sig))
+	d.check(d.process(who).Process.Signal(sig))
 }
 
 // kill is SIGKILL.
 func (d *doomed) kill(who string) {
-	cmd := d.running[who]
+	cmd := d.process(who)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 }

@@ -110,6 +110,7 @@ func (g *generator) textCorners(a *tools.Action) (list []json.RawMessage) {
 // telling are arguments that no rule would make: those that take a text or an
 // order which is there.
 var telling = map[string][]string{
+	"av.get_attribute_view_filter_sort": {`{"id":"${board}"}`, `{"id":"${board}","blockID":"${boardBlock}"}`},
 	"av.set_cells": {
 		`{"avID":"${board}","cells":[{"rowID":"${row_board_intro}","columnID":"${boardNote}","valueType":"text","text":"lantern"}]}`,
 		`{"avID":"${board}","cells":[{"rowID":"${row_board_beta}","columnID":"${boardPick}","valueType":"select","option":"new"},{"rowID":"${row_board_beta}","columnID":"${boardNumber}","valueType":"number","number":0}]}`,
