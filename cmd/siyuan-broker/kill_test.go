@@ -107,6 +107,10 @@ func (d *doomed) register() {
 	tenant, err := uuid.Parse(made["tenant"])
 	d.check(err)
 	d.check(db.In(d.t.Context(), tenant, func(tx tenants.Tx) error {
+		// The same call is sent until it is decided, far more often than an agent may.
+		if _, err := tx.UpdateTenant(d.t.Context(), tenants.TenantUpdate{Limits: &tenants.Limits{WriteBudget: 1_000_000}}); err != nil {
+			return err
+		}
 		for _, tool := range catalogue.New().Tools() {
 			for _, a := range tool.Actions {
 				if !a.Kind.Mutates() {
