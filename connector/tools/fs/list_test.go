@@ -171,7 +171,7 @@ func TestAPathWithoutItsNotebookIsLookedForInAll(t *testing.T) {
 	d.fails(t, contract.NotFound, "read", `{"path":%q}`, guardtest.SecretTitle)
 	d.fails(t, contract.NotFound, "read", `{"path":%q}`, "/Private/"+guardtest.SecretTitle)
 	d.fails(t, contract.NotFound, "read", `{"path":%q}`, "/"+guardtest.Secret)
-	d.fails(t, contract.NotFound, "read", `{"path":%q}`, "/work/projects")
+	d.fails(t, contract.NotFound, "read", `{"path":%q}`, "/WORK/Projects")
 	d.fails(t, contract.InvalidTarget, "read", `{"path":"/Work"}`)
 	d.fails(t, contract.InvalidTarget, "read", `{"path":"/"}`)
 	d.fails(t, contract.InvalidTarget, "read", `{"path":"/`+guardtest.Intro+`"}`)
