@@ -134,18 +134,23 @@ func (h *Home) Run(ctx context.Context) {
 	policies := time.NewTicker(policyEvery)
 	defer policies.Stop()
 	for ctx.Err() == nil {
+		// Before SiYuan is recognised: whoever takes its place afterwards has to
+		// end this connection first. A kernel that drops idle connections at once
+		// is looked at in the ordinary rhythm instead of in a loop.
+		if lost == nil && time.Since(watched) > refreshEvery/2 {
+			if lost = h.sentinel(ctx); lost != nil {
+				watched = time.Now()
+			}
+		}
 		state := h.look(ctx)
 		pause := refreshEvery
 		if state == contract.HomeReady {
 			wait = retryFirst
-			// A kernel that drops idle connections at once is looked at in the
-			// ordinary rhythm instead of in a loop.
-			if lost == nil && time.Since(watched) > refreshEvery/2 {
-				lost, watched = h.sentinel(ctx), time.Now()
+			if lost == nil {
+				pause = refreshEvery / 2
 			}
 		} else {
 			pause, wait = wait, min(2*wait, retryMost)
-			lost = nil
 		}
 		if h.pause(ctx, pause, policies.C, lost) {
 			lost = nil
@@ -181,15 +186,15 @@ func (h *Home) pause(ctx context.Context, d time.Duration, policies <-chan time.
 	}
 }
 
-// sentinel keeps one idle connection open. Its end is the earliest sign that
-// the kernel went away, and comes before another one can take its place.
+// sentinel keeps one idle connection open, nil if none can be made. Its end is
+// the earliest sign that the kernel went away, and comes before another one can
+// take its place.
 func (h *Home) sentinel(ctx context.Context) <-chan struct{} {
-	ended := make(chan struct{})
 	c, err := h.cfg.Dial(ctx, "tcp", h.addr)
 	if err != nil {
-		close(ended)
-		return ended
+		return nil
 	}
+	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	go func() { // ends with the connection, which ends with ctx
 		defer close(ended)

@@ -93,7 +93,12 @@ func serve(t *testing.T, addr string, h http.Handler) (url string, stop func()) 
 // watch runs a Home for a kernel at url.
 func watch(t *testing.T, url, pin string) *Home {
 	t.Helper()
-	h, err := New(Config{URL: url, Pin: PinFile(pin), Policy: policy.Fixed(contract.ReadWrite), Log: slog.New(slog.DiscardHandler)})
+	return watchBy(t, url, pin, nil)
+}
+
+func watchBy(t *testing.T, url, pin string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *Home {
+	t.Helper()
+	h, err := New(Config{URL: url, Pin: PinFile(pin), Policy: policy.Fixed(contract.ReadWrite), Log: slog.New(slog.DiscardHandler), Dial: dial})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,6 +218,30 @@ func TestAnotherWorkspaceAtTheSameAddressGetsNoCalls(t *testing.T) {
 	}
 	h.Lost()
 	await(t, h, contract.HomeReady)
+}
+
+// TestAWorkspaceThatChangesWhileItIsRecognisedGetsNoCalls: everything that is
+// connected after the notebooks were listed leads to a stranger.
+func TestAWorkspaceThatChangesWhileItIsRecognisedGetsNoCalls(t *testing.T) {
+	t.Parallel()
+	strange, _ := serve(t, "", newKernel("two"))
+	var moved atomic.Bool
+	one := newKernel("one")
+	url, stop := serve(t, "", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "lsNotebooks") {
+			moved.Store(true)
+		}
+		one.ServeHTTP(w, r)
+	}))
+	h := watchBy(t, url, filepath.Join(t.TempDir(), "pin.json"), func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if moved.Load() {
+			addr = strings.TrimPrefix(strange, "http://")
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	})
+	await(t, h, contract.HomeReady)
+	stop()
+	await(t, h, contract.HomeWrongWorkspace)
 }
 
 func TestAListenerWithAnotherFolderIsNotShownTheToken(t *testing.T) {
