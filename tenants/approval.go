@@ -20,21 +20,21 @@ const (
 // Approval is a call that waits for a person, or that one has answered. It is good
 // for exactly this call: of this agent, with these arguments, under these rules.
 type Approval struct {
-	ID            ID
-	InstanceID    ID
-	MemberID      ID // whom the agent works for
-	AgentID       ID
-	RequestID     ID
-	Tool          string
-	Action        string
-	Arguments     [32]byte // digest of their canonical form
-	PolicyVersion int64
-	Preview       []byte // what the person is shown; sealed where it is stored, nil once answered
-	State         ApprovalState
-	DecidedBy     ID // zero: nobody yet, or a person who is gone
-	DecidedAt     time.Time
-	CreatedAt     time.Time
-	ExpiresAt     time.Time
+	ID           ID
+	InstanceID   ID
+	MemberID     ID // whom the agent works for
+	AgentID      ID
+	RequestID    ID
+	Tool         string
+	Action       string
+	Arguments    [32]byte // digest of their canonical form
+	RulesVersion int64
+	Preview      []byte // what the person is shown; sealed where it is stored, nil once answered
+	State        ApprovalState
+	DecidedBy    ID // zero: nobody yet, or a person who is gone
+	DecidedAt    time.Time
+	CreatedAt    time.Time
+	ExpiresAt    time.Time
 }
 
 // ApprovalBounds limit how many approvals may be open at once.

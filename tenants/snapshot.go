@@ -13,7 +13,8 @@ import (
 type Snapshot struct {
 	TenantID      ID
 	TenantStatus  Status
-	PolicyVersion int64
+	PolicyVersion int64 // grows with every change that is shown here
+	RulesVersion  int64 // the policy version at which what people decide last changed: not by a notebook at home, nor by a new agent
 	Limits        Limits
 	Settings      Settings
 

@@ -37,6 +37,7 @@ func (p Principal) Key() string {
 type Snapshot struct {
 	Principal     Principal
 	PolicyVersion int64
+	RulesVersion  int64
 	Limits        tenants.Limits
 	Settings      tenants.Settings
 	Connector     tenants.ID // the instance's newest; zero when none is paired
@@ -67,7 +68,7 @@ func Compile(t *tenants.Snapshot, catalogue *tools.Catalogue) *Snapshot {
 			Tenant: t.TenantID, Member: t.Member, Agent: t.Agent.ID, Instance: t.Instance.ID,
 			AgentName: t.Agent.Name, Role: t.Role, Ceiling: t.Agent.Ceiling,
 		},
-		PolicyVersion: t.PolicyVersion, Limits: t.Limits, Settings: t.Settings,
+		PolicyVersion: t.PolicyVersion, RulesVersion: t.RulesVersion, Limits: t.Limits, Settings: t.Settings,
 		catalogue: catalogue, state: stateOf(t), expires: t.Agent.ExpiresAt,
 		toggles: map[string]bool{}, consents: map[string]tenants.ConsentMode{},
 		// Without a report nothing is known about the home, whose cap without a

@@ -82,7 +82,7 @@ func (o *office) in(t *testing.T, fn func(tx tenants.Tx) error) {
 func (o *office) question(t *testing.T, member tenants.ID) consent.Question {
 	t.Helper()
 	q := consent.Question{
-		Tenant: o.tenant, Member: member, Instance: o.instance, Tool: "document", Action: "remove", PolicyVersion: 7, RequestID: tenants.NewID(),
+		Tenant: o.tenant, Member: member, Instance: o.instance, Tool: "document", Action: "remove", RulesVersion: 7, RequestID: tenants.NewID(),
 		Arguments: digest(t, `{"id":"a","deep":[1,2]}`),
 	}
 	o.in(t, func(tx tenants.Tx) error {
@@ -168,8 +168,8 @@ func others(q consent.Question) map[string]struct {
 	but("another tool", consent.ErrAction, func(q *consent.Question) { q.Tool = "block" })
 	but("another action", consent.ErrAction, func(q *consent.Question) { q.Action = "move" })
 	but("other arguments", consent.ErrArguments, func(q *consent.Question) { q.Arguments[31] ^= 1 })
-	but("newer rules", consent.ErrRules, func(q *consent.Question) { q.PolicyVersion++ })
-	but("older rules", consent.ErrRules, func(q *consent.Question) { q.PolicyVersion-- })
+	but("newer rules", consent.ErrRules, func(q *consent.Question) { q.RulesVersion++ })
+	but("older rules", consent.ErrRules, func(q *consent.Question) { q.RulesVersion-- })
 	return all
 }
 

@@ -126,7 +126,7 @@ func standing(a tenants.Approval, q Question, now time.Time) Standing {
 		return Used
 	case a.State == tenants.ApprovalDenied && a.DecidedBy != (tenants.ID{}):
 		return Declined
-	case a.PolicyVersion != q.PolicyVersion:
+	case a.RulesVersion != q.RulesVersion:
 		return Stale
 	case !now.Before(a.ExpiresAt) || a.State == tenants.ApprovalDenied:
 		return Lapsed
@@ -177,7 +177,7 @@ func (d *Desk) approval(q Question, life time.Duration) tenants.Approval {
 	now := d.cfg.Now()
 	return tenants.Approval{
 		ID: tenants.NewID(), InstanceID: q.Instance, MemberID: q.Member, AgentID: q.Agent, RequestID: q.RequestID, Tool: q.Tool, Action: q.Action,
-		Arguments: q.Arguments, PolicyVersion: q.PolicyVersion, CreatedAt: now, ExpiresAt: now.Add(life),
+		Arguments: q.Arguments, RulesVersion: q.RulesVersion, CreatedAt: now, ExpiresAt: now.Add(life),
 	}
 }
 

@@ -17,15 +17,15 @@ const StateLife = 5 * time.Minute
 
 // Question is what a person is asked about: exactly one call.
 type Question struct {
-	Tenant        tenants.ID
-	Member        tenants.ID
-	Agent         tenants.ID
-	Instance      tenants.ID
-	Tool          string
-	Action        string
-	Arguments     [sha256.Size]byte // see Digest
-	PolicyVersion int64
-	RequestID     tenants.ID // of the call that is carried out
+	Tenant       tenants.ID
+	Member       tenants.ID
+	Agent        tenants.ID
+	Instance     tenants.ID
+	Tool         string
+	Action       string
+	Arguments    [sha256.Size]byte // see Digest
+	RulesVersion int64
+	RequestID    tenants.ID // of the call that is carried out
 }
 
 // Digest is that of a call's arguments, whatever their order and spacing.
@@ -92,7 +92,7 @@ type state struct {
 func (d *Desk) Seal(kind Kind, q Question) (string, error) {
 	text, err := json.Marshal(state{
 		V: stateVersion, ID: tenants.NewID(), Kind: kind, Tenant: q.Tenant, Member: q.Member, Agent: q.Agent, Instance: q.Instance,
-		Action: q.Tool + "." + q.Action, Arguments: q.Arguments[:], Policy: q.PolicyVersion, RequestID: q.RequestID,
+		Action: q.Tool + "." + q.Action, Arguments: q.Arguments[:], Policy: q.RulesVersion, RequestID: q.RequestID,
 		Expires: d.cfg.Now().Add(StateLife).UnixMilli(),
 	})
 	if err != nil {
@@ -129,7 +129,7 @@ func (d *Desk) Open(kind Kind, sealed string, q Question) (Confirmed, error) {
 		return Confirmed{}, ErrAction
 	case !bytes.Equal(s.Arguments, q.Arguments[:]):
 		return Confirmed{}, ErrArguments
-	case s.Policy != q.PolicyVersion:
+	case s.Policy != q.RulesVersion:
 		return Confirmed{}, ErrRules
 	case !d.cfg.Now().Before(until):
 		return Confirmed{}, ErrExpired

@@ -93,7 +93,7 @@ func (s *Server) agree(ctx context.Context, c *invocation, a *tools.Action, e en
 func question(c *invocation, a *tools.Action, args json.RawMessage) (consent.Question, *contract.Error) {
 	p := c.who.Snapshot.Principal
 	q := consent.Question{
-		Tenant: p.Tenant, Member: p.Member, Agent: p.Agent, Instance: p.Instance, Tool: a.Tool, Action: a.Name, PolicyVersion: c.who.Snapshot.PolicyVersion,
+		Tenant: p.Tenant, Member: p.Member, Agent: p.Agent, Instance: p.Instance, Tool: a.Tool, Action: a.Name, RulesVersion: c.who.Snapshot.RulesVersion,
 	}
 	var err error
 	if q.Arguments, err = consent.Digest(args); err == nil {

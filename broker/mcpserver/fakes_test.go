@@ -165,7 +165,7 @@ func (s *store) put(f *tenants.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
-	f.PolicyVersion = s.version
+	f.PolicyVersion, f.RulesVersion = s.version, s.version
 	s.agents[[2]tenants.ID{f.TenantID, f.Agent.ID}] = f
 }
 

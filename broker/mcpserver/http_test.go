@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	initialize = `{"jsonrpc":"2.0","id":"first","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	meta       = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	discover   = `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + meta + `}}`
 	listTools  = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{` + meta + `}}`

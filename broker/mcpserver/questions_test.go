@@ -35,7 +35,7 @@ func (r *rig) asking(t *testing.T, key agentKey) {
 }
 
 const (
-	initializeWithForms = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`
+	initializeWithForms = `{"jsonrpc":"2.0","id":"first","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`
 	initialized         = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 	askMe               = `{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"asking","arguments":{}}}`
 	ping                = `{"jsonrpc":"2.0","id":9,"method":"ping"}`

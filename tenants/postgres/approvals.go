@@ -44,18 +44,18 @@ func (t *tx) KeepApproval(ctx context.Context, a tenants.Approval) error {
 
 func (t *tx) putApproval(ctx context.Context, a tenants.Approval, sealed []byte) error {
 	return t.run(ctx, "store approval", `
-		insert into approvals (tenant_id, id, instance_id, member_id, agent_id, request_id, tool, action, arguments, policy_version,
+		insert into approvals (tenant_id, id, instance_id, member_id, agent_id, request_id, tool, action, arguments, rules_version,
 			preview, state, decided_by, decided_at, created_at, expires_at)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
-		t.tenant, a.ID, a.InstanceID, a.MemberID, a.AgentID, a.RequestID, a.Tool, a.Action, a.Arguments[:], a.PolicyVersion,
+		t.tenant, a.ID, a.InstanceID, a.MemberID, a.AgentID, a.RequestID, a.Tool, a.Action, a.Arguments[:], a.RulesVersion,
 		sealed, string(a.State), idOrNull(a.DecidedBy), timeOrNull(a.DecidedAt), a.CreatedAt, a.ExpiresAt)
 }
 
-const approvalColumns = `id, instance_id, member_id, agent_id, request_id, tool, action, arguments, policy_version, preview, state, decided_by, decided_at, created_at, expires_at`
+const approvalColumns = `id, instance_id, member_id, agent_id, request_id, tool, action, arguments, rules_version, preview, state, decided_by, decided_at, created_at, expires_at`
 
 func scanApproval(r pgx.CollectableRow) (a tenants.Approval, err error) {
 	var digest []byte
-	err = r.Scan(&a.ID, &a.InstanceID, &a.MemberID, &a.AgentID, &a.RequestID, &a.Tool, &a.Action, &digest, &a.PolicyVersion, &a.Preview, &a.State,
+	err = r.Scan(&a.ID, &a.InstanceID, &a.MemberID, &a.AgentID, &a.RequestID, &a.Tool, &a.Action, &digest, &a.RulesVersion, &a.Preview, &a.State,
 		intoID{&a.DecidedBy}, intoTime{&a.DecidedAt}, intoTime{&a.CreatedAt}, intoTime{&a.ExpiresAt})
 	copy(a.Arguments[:], digest)
 	return a, err

@@ -15,7 +15,7 @@ import (
 func approvalOf(h home) tenants.Approval {
 	return tenants.Approval{
 		ID: tenants.NewID(), InstanceID: h.instance, MemberID: h.owner, AgentID: h.agent, RequestID: tenants.NewID(),
-		Tool: "document", Action: "remove", Arguments: [32]byte{1, 2, 3}, PolicyVersion: 7, Preview: []byte(`{"title":"Nightfall"}`),
+		Tool: "document", Action: "remove", Arguments: [32]byte{1, 2, 3}, RulesVersion: 7, Preview: []byte(`{"title":"Nightfall"}`),
 		CreatedAt: time.Now().Truncate(time.Microsecond).UTC(), ExpiresAt: time.Now().Add(10 * time.Minute).Truncate(time.Microsecond).UTC(),
 	}
 }

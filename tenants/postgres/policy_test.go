@@ -106,6 +106,56 @@ func TestEveryChangeASnapshotShowsRaisesThePolicyVersionByOne(t *testing.T) {
 	}
 }
 
+// TestWhatPeopleDecideRaisesTheRulesVersion: what merely happens, at home or by
+// another agent, leaves it as it is, so that approvals stay good.
+func TestWhatPeopleDecideRaisesTheRulesVersion(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx := t.Context()
+	h := f.newHome(t, "owner@example.org", home{})
+	books := []tenants.Notebook{{ID: diary, Name: "Diary"}, {ID: garden, Name: "Garden"}}
+	name, effect := "new name", contract.PolicyEffect{MaxLevel: contract.Read, Digest: "1"}
+	for _, step := range []struct {
+		what   string
+		raises bool
+		do     func(tx tenants.Tx) error
+	}{
+		{"notebooks", false, func(tx tenants.Tx) error { return tx.ReplaceNotebooks(ctx, h.instance, books) }},
+		{"a notebook gone", false, func(tx tenants.Tx) error { return tx.ReplaceNotebooks(ctx, h.instance, books[:1]) }},
+		{"another agent", false, func(tx tenants.Tx) error {
+			_, err := tx.CreateAgent(ctx, tenants.Agent{MemberID: h.owner, InstanceID: h.instance, Name: "other", Origin: tenants.FromToken, Ceiling: contract.Read})
+			return err
+		}},
+		{"a token revoked", false, func(tx tenants.Tx) error { return tx.RevokeToken(ctx, "jti", time.Now().Add(time.Hour)) }},
+		{"level", true, func(tx tenants.Tx) error { return tx.SetLevel(ctx, h.instance, diary, contract.None) }},
+		{"agent", true, func(tx tenants.Tx) error {
+			_, err := tx.UpdateAgent(ctx, h.agent, tenants.AgentUpdate{Name: &name})
+			return err
+		}},
+		{"home policy", true, func(tx tenants.Tx) error { return tx.SetPolicyEffect(ctx, h.connector, effect) }},
+		{"tenant", true, func(tx tenants.Tx) error {
+			_, err := tx.UpdateTenant(ctx, tenants.TenantUpdate{Name: &name})
+			return err
+		}},
+		{"a notebook, then a level", true, func(tx tenants.Tx) error {
+			must(t, tx.ReplaceNotebooks(ctx, h.instance, books))
+			return tx.SetLevel(ctx, h.instance, diary, contract.Read)
+		}},
+	} {
+		before, err := f.LoadSnapshot(ctx, h.tenant, h.agent)
+		must(t, err)
+		f.in(t, h.tenant, step.do)
+		after, err := f.LoadSnapshot(ctx, h.tenant, h.agent)
+		must(t, err)
+		if after.PolicyVersion != before.PolicyVersion+1 {
+			t.Errorf("%s: policy version %d, then %d", step.what, before.PolicyVersion, after.PolicyVersion)
+		}
+		if want := before.RulesVersion; step.raises && after.RulesVersion != after.PolicyVersion || !step.raises && after.RulesVersion != want {
+			t.Errorf("%s: rules version %d, then %d of %d", step.what, want, after.RulesVersion, after.PolicyVersion)
+		}
+	}
+}
+
 func TestWorkingDoesNotRaiseThePolicyVersion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

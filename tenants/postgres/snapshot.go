@@ -14,7 +14,7 @@ import (
 // statements of a transaction could see a change in between. It filters nothing
 // by state; admission decides what revoked, expired or suspended means.
 const snapshotSQL = `
-select t.status, t.policy_version, t.limits, t.settings, now(),
+select t.status, t.policy_version, t.rules_version, t.limits, t.settings, now(),
 	a.id, a.member_id, a.instance_id, a.name, a.origin, a.client_id, a.ceiling, a.tools,
 	a.created_at, a.expires_at, a.last_used_at, a.revoked_at,
 	m.role,
@@ -52,7 +52,7 @@ func scanSnapshot(r pgx.CollectableRow) (*tenants.Snapshot, error) {
 	i := &s.Instance
 	var role string
 	var effect *contract.PolicyEffect
-	into := []any{&s.TenantStatus, &s.PolicyVersion, &s.Limits, &s.Settings, intoTime{&s.LoadedAt}}
+	into := []any{&s.TenantStatus, &s.PolicyVersion, &s.RulesVersion, &s.Limits, &s.Settings, intoTime{&s.LoadedAt}}
 	into = append(into, agentTargets(&s.Agent)...)
 	into = append(into, intoText{&role},
 		&i.ID, &i.Name, intoLevel{&i.DefaultLevel}, &i.Enabled, &i.Epoch, intoTime{&i.CreatedAt},

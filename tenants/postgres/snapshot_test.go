@@ -109,7 +109,7 @@ func TestASnapshotHoldsEverythingAdmissionNeeds(t *testing.T) {
 	got, err := f.LoadSnapshot(ctx, h.tenant, agent.ID)
 	must(t, err)
 	want := &tenants.Snapshot{
-		TenantID: h.tenant, TenantStatus: tenants.Active, PolicyVersion: got.PolicyVersion, Limits: limits, Settings: settings,
+		TenantID: h.tenant, TenantStatus: tenants.Active, PolicyVersion: got.PolicyVersion, RulesVersion: got.RulesVersion, Limits: limits, Settings: settings,
 		Agent: tenants.Agent{ID: agent.ID, MemberID: h.owner, InstanceID: h.instance, Name: "Cursor", Origin: tenants.FromOAuth,
 			ClientID: "https://cursor.example/client", Ceiling: contract.ReadWrite, Tools: []string{"fs", "block"},
 			CreatedAt: got.Agent.CreatedAt, ExpiresAt: expires},

@@ -205,6 +205,9 @@ func TestEveryPolicyInBothErasForEveryClient(t *testing.T) {
 					if refused(t, again, contract.ConfirmationRequired).Error.Detail.Link != r.Error.Detail.Link || x.gone(t, doc) {
 						t.Errorf("%s: before the answer: %s", name, again.body)
 					}
+					x.change(func(tx tenants.Tx) error { // a notebook at home is no rule of the tenant
+						return tx.ReplaceNotebooks(t.Context(), x.instance, []tenants.Notebook{{ID: x.notebook, Name: name}})
+					})
 					answer(r.Error.Detail.Link, "approve")
 					a = call(t.Context(), s, "document", remove(doc, "requestId", r.Error.RequestID))
 				}
