@@ -250,7 +250,7 @@ func BenchmarkKernelCall(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.Cleanup(c.Close)
-		k, p := call{path: "block/getBlockInfo"}, payload{"application/json", []byte(`{"id":"20240101090000-work001"}`)}
+		k, p := call{path: "block/getBlockInfo"}, payload{contentType: "application/json", bytes: []byte(`{"id":"20240101090000-work001"}`)}
 		b.Run(name+"/raw", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

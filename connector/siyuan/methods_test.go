@@ -245,6 +245,14 @@ func every(w *Writer) map[string]func(context.Context) error {
 	do("ExportResources", func(c context.Context) (any, error) { return w.ExportResources(c, []string{"/data/x"}, "n") })
 	do("ExportZip", func(c context.Context) (any, error) { return w.ExportZip(c, id1) })
 	try("PutFile", func(c context.Context) error { return w.PutFile(c, "/data/x", []byte("x"), now) })
+	try("PutFileFrom", func(c context.Context) error { return w.PutFileFrom(c, "/data/x", strings.NewReader("x"), 1, now) })
+	do("OpenFile", func(c context.Context) (any, error) {
+		f, err := w.OpenFile(c, "/data/x")
+		if err == nil {
+			err = f.Close()
+		}
+		return f, err
+	})
 	try("MakeDir", func(c context.Context) error { return w.MakeDir(c, "/data/x", now) })
 	try("RemoveFile", func(c context.Context) error { return w.RemoveFile(c, "/data/x") })
 	try("RenameFile", func(c context.Context) error { return w.RenameFile(c, "/data/x", "/data/y") })

@@ -20,10 +20,11 @@ type answer struct {
 	body        []byte
 }
 
-// payload is a request body that can be sent again.
+// payload is a request body that can be sent again, or the beginning of one.
 type payload struct {
 	contentType string
 	bytes       []byte
+	more        int64 // bytes of the body that follow these
 }
 
 // dial opens a connection to the kernel, within Timeouts.Connect.
@@ -97,7 +98,7 @@ func (c *Client) request(k call, p payload) ([]byte, error) {
 	b = append(b, method+" "+(&url.URL{Path: path}).EscapedPath()+" HTTP/1.1\r\nHost: "+c.base.Host+"\r\nUser-Agent: siyuan-connector\r\n"...)
 	if method == http.MethodPost {
 		b = append(b, "Content-Type: "+p.contentType+"\r\nContent-Length: "...)
-		b = append(strconv.AppendInt(b, int64(len(p.bytes)), 10), "\r\n"...)
+		b = append(strconv.AppendInt(b, int64(len(p.bytes))+p.more, 10), "\r\n"...)
 	}
 	if token != "" {
 		b = append(b, "Authorization: Token "+token+"\r\n"...)
