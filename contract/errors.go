@@ -106,6 +106,9 @@ const (
 	UnsupportedByKernel  Code = "unsupported_by_kernel"
 	RateLimited          Code = "rate_limited"
 	TooLarge             Code = "too_large"
+	TransferExpired      Code = "transfer_expired"
+	TransferUsed         Code = "transfer_used"
+	TransferInterrupted  Code = "transfer_interrupted"
 )
 
 var vocabulary = []Entry{
@@ -157,6 +160,9 @@ var vocabulary = []Entry{
 	{Unsupported, TypeUnsupported, RetryNo, "This cannot be done here.", "The message says what can."},
 	{UnsupportedByKernel, TypeUnsupported, RetryNo, "The SiYuan at home is too old or too new for the action.", "Ask the owner to update SiYuan or the connector."},
 	{RateLimited, TypeRateLimited, RetryAfter, "Too many calls.", "Send the call again after retry_after_s."},
+	{TransferExpired, TypeNotFound, RetrySame, "The one-time URL has expired, or a newer one took its place; nothing was transferred by it.", "Call the action again, of an upload with the same requestId, for a new URL."},
+	{TransferUsed, TypeConflict, RetrySame, "The one-time URL was used before.", "Call the action again: an upload with the same requestId tells what came of it, or gives a new URL if nothing did."},
+	{TransferInterrupted, TypeTimeout, RetrySame, "A file did not come whole; nothing was stored.", "Call the action again with the same requestId for a new URL."},
 	{TooLarge, TypeTooLarge, RetryNo, "The arguments or the result are larger than allowed.", "Ask for a smaller part."},
 }
 

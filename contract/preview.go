@@ -42,11 +42,12 @@ type PreviewCounts struct {
 	Assets     int `json:"assets,omitempty"`
 	Attributes int `json:"attributes,omitempty"` // set by people or plugins
 	Rows       int `json:"rows,omitempty"`       // of databases
+	Bytes      int `json:"bytes,omitempty"`      // of files that come or go
 }
 
 // PreviewItem is one thing by name.
 type PreviewItem struct {
-	Kind  string `json:"kind"` // notebook, document or block
+	Kind  string `json:"kind"` // notebook, document, block or file
 	Title string `json:"title"`
 	Path  string `json:"path,omitempty"` // readable, as the fs tool writes it
 }
@@ -127,6 +128,7 @@ func (c *PreviewCounts) all() []previewCount {
 		{&c.Notebooks, "notebook", "notebooks"}, {&c.Documents, "document", "documents"}, {&c.Blocks, "block", "blocks"},
 		{&c.References, "reference from elsewhere", "references from elsewhere"}, {&c.Assets, "asset", "assets"},
 		{&c.Attributes, "attribute", "attributes"}, {&c.Rows, "database row", "database rows"},
+		{&c.Bytes, "byte", "bytes"},
 	}
 }
 

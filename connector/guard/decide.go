@@ -47,6 +47,8 @@ const (
 	LookRow      Look = "row"      // whether a database has a row, given as both: yes or no
 	LookColumn   Look = "column"   // whether a database has a column, given as both: yes or no
 	LookCell     Look = "cell"     // a cell, given as database, column and row
+	LookFile     Look = "file"     // the size of a file below assets
+	LookFileSum  Look = "filesum"  // its SHA-256
 )
 
 const (
@@ -140,7 +142,7 @@ func tally(n int, want, now string) int {
 func (g *Guard) look(ctx context.Context, l Look, id siyuan.ID) (string, error) {
 	seen, err := g.lookAt(ctx, l, id)
 	if errors.Is(err, siyuan.Missing) || errors.Is(err, siyuan.Rejected) {
-		return "gone", nil
+		return goneMark, nil
 	}
 	return seen, err
 }
@@ -196,6 +198,12 @@ func (g *Guard) lookAt(ctx context.Context, l Look, id siyuan.ID) (string, error
 		return g.lookAtTags(ctx, string(id), l == LookTags)
 	case LookDatabase, LookDBName, LookRow, LookColumn, LookCell:
 		return g.lookAtDatabase(ctx, l, string(id))
+	case LookFile:
+		st, err := g.r.StatAsset(ctx, string(id))
+		return fileMark(st.Size), err
+	case LookFileSum:
+		_, sum, err := g.digestFile(ctx, string(id))
+		return sum, err
 	case LookConf:
 		conf, err := g.r.NotebookConf(ctx, id)
 		return confMark(conf), err

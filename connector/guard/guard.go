@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"io"
 	"log/slog"
 	"strings"
@@ -27,6 +28,9 @@ type Options struct {
 	Locks  *Locks       // default a table of its own; share it between guards of one kernel
 	Points Points       // default no restore points are kept, and nothing can be undone
 	Logger *slog.Logger // receives no note text; default nothing is logged
+	// Secret marks the files that agents stored as theirs; default one that is new
+	// with every guard.
+	Secret []byte
 }
 
 // Guard owns the kernel client. It is safe for concurrent use.
@@ -56,6 +60,10 @@ func New(r *siyuan.Reader, w *siyuan.Writer, opt Options) *Guard {
 	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if len(opt.Secret) == 0 {
+		opt.Secret = make([]byte, sha256.Size)
+		_, _ = rand.Read(opt.Secret) // never fails
 	}
 	return &Guard{r: r, w: w, opt: opt}
 }

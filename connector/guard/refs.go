@@ -135,7 +135,8 @@ func (s *Session) checkDatabase(ctx context.Context, av siyuan.ID) error {
 	return err
 }
 
-// checkAssets demands that a readable note links to the asset already. With
+// checkAssets demands that a readable note links to the asset already, or that
+// the agent stored it. With
 // nothing hidden from the caller every asset may be linked, but no other file:
 // SiYuan's exports copy what a note links to.
 func (s *Session) checkAssets(ctx context.Context, paths []string) error {
@@ -146,6 +147,9 @@ func (s *Session) checkAssets(ctx context.Context, paths []string) error {
 		return nil
 	}
 	for _, p := range paths {
+		if s.stored(p) {
+			continue
+		}
 		rows, err := s.g.sql(ctx, "SELECT DISTINCT box FROM assets WHERE path = "+quoteSQL(p)+" LIMIT 1000")
 		if err != nil {
 			return err
