@@ -28,9 +28,11 @@ export MCP_TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/siyuan-broker/mcp-too
 test:
 	@.ci/deps test
 	$(MAKE) --no-print-directory lint
-	$(GO) test -race -timeout 15m $(call pick,-v,$(SLOW_UNDER_RACE) $(ALONE))
-	$(GO) test -timeout 10m -p 1 $(call pick,,$(ALONE))
-	$(GO) test -timeout 15m $(call pick,,$(SLOW_UNDER_RACE))
+	@failed=0; set -x; \
+	$(GO) test -race -timeout 15m $(call pick,-v,$(SLOW_UNDER_RACE) $(ALONE)) || failed=1; \
+	$(GO) test -timeout 10m -p 1 $(call pick,,$(ALONE)) || failed=1; \
+	$(GO) test -timeout 15m $(call pick,,$(SLOW_UNDER_RACE)) || failed=1; \
+	{ set +x; } 2>/dev/null; exit $$failed
 
 ## race: the race detector on what make test runs without it; takes half an hour
 race:
