@@ -169,7 +169,7 @@ func answerCalls(st *yamux.Stream, name string) {
 
 func (m *member) ask(t *testing.T) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	res := m.relay.Call(ctx, "t1", "home", contract.Call{Grant: &contract.Grant{}, Args: json.RawMessage(`{}`)}, true, nil)
 	if res.Err != nil {

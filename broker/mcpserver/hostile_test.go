@@ -267,7 +267,7 @@ func TestABodyThatArrivesSlowlyButInTimeIsServed(t *testing.T) {
 // body.
 func TestTheBodysTimeIsNotTheCalls(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *Config) { c.BodyTimeout, c.Heartbeat = 100*time.Millisecond, 50*time.Millisecond })
+	r := newRig(t, func(c *Config) { c.BodyTimeout, c.Heartbeat = 500*time.Millisecond, 250*time.Millisecond })
 	raw, _ := r.token(t, tenantA, agent)
 	listen := `{"jsonrpc":"2.0","id":"L","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` + meta + `}}`
 	w := r.open(t, "POST", listen, modernHeader(raw, "subscriptions/listen", ""))

@@ -98,7 +98,7 @@ func TestAnOldSnapshotDoesNotUndoANewerList(t *testing.T) {
 // await polls for what other goroutines are about to do.
 func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: did not happen", what)

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // fakeDirectory knows connectors c-1 of tenant-1 and c-2 of tenant-2, both of
 // an instance called home.

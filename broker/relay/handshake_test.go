@@ -101,7 +101,7 @@ func TestHandshakesThatBreakTheRulesAreRejected(t *testing.T) {
 func TestASilentConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	d := newFakeDirectory(t)
-	s, addr := startServer(t, d, func(c *Config) { c.Timing.Handshake = 50 * time.Millisecond; c.Limits.Handshakes = 1 })
+	s, addr := startServer(t, d, func(c *Config) { c.Timing.Handshake = 3 * time.Second; c.Limits.Handshakes = 1 })
 	f := dialFake(t, d, addr)
 	if _, err := f.r.Next(); err == nil {
 		t.Error("it got a frame for its silence")
@@ -114,7 +114,7 @@ func TestASilentConnectionIsClosed(t *testing.T) {
 func TestAConnectionWithoutControlStreamIsClosed(t *testing.T) {
 	t.Parallel()
 	d := newFakeDirectory(t)
-	s, addr := startServer(t, d, func(c *Config) { c.Timing.Handshake = 50 * time.Millisecond })
+	s, addr := startServer(t, d, func(c *Config) { c.Timing.Handshake = 3 * time.Second })
 	f := dialFake(t, d, addr)
 	f.auth(wire.Auth{Version: 1, Kind: wire.KindCalls, Token: f.token("c-1", nil)})
 	f.expect(wire.FrameWelcome, &wire.Welcome{})

@@ -333,7 +333,7 @@ func TestAMuteConnectorIsDeadAfterThePingTimeout(t *testing.T) {
 	t.Parallel()
 	d := newFakeDirectory(t)
 	s, addr := startServer(t, d, func(c *Config) {
-		c.Timing.PingInterval, c.Timing.PingTimeout = 40*time.Millisecond, 30*time.Millisecond
+		c.Timing.PingInterval, c.Timing.PingTimeout = time.Second, time.Second
 	})
 	f := dialFake(t, d, addr).connect("c-1")
 	var p wire.Ping

@@ -117,7 +117,7 @@ func (h *hosting) start(program string, env []string, args ...string) *exec.Cmd 
 
 func (h *hosting) await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(40 * time.Second)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

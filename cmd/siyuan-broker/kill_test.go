@@ -362,7 +362,7 @@ func (d *doomed) try(seed int, usual map[string]run) {
 
 // retry sends the same call until its outcome is told.
 func (d *doomed) retry(args map[string]any) (last tell) {
-	limit := time.After(25 * time.Second)
+	limit := time.After(50 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -80,7 +80,7 @@ func with(env []string, settings ...string) []string {
 
 // listNotebooks is one read; an answer that is an error counts as one.
 func listNotebooks(ctx context.Context, s *mcp.ClientSession) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	r, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "notebook", Arguments: map[string]any{"action": "list"}})
 	if err == nil && r.IsError {
@@ -123,13 +123,13 @@ func TestTwoNodesActAsOne(t *testing.T) {
 	far := (&client{url: "http://" + addr[1] + "/mcp", token: agent["token"]}).connect(t)
 	h.await(t, "node 2 reaches the home at node 1", func() bool { return listNotebooks(t.Context(), far) == nil })
 
-	t.Run("revoked on one node is refused on the other within two seconds", func(t *testing.T) {
+	t.Run("revoked on one node is refused on the other by the push or the feed", func(t *testing.T) {
 		stream := (&client{url: "http://" + addr[1] + "/mcp", token: other["token"], era: "2025-11-25"}).connect(t)
 		if err := listNotebooks(t.Context(), stream); err != nil {
 			t.Fatal(err)
 		}
 		h.run(h.broker, h.env, "token", "revoke", "--tenant", made["tenant"], "--agent", other["agent"])
-		limit := time.After(2 * time.Second)
+		limit := time.After(pushed)
 		for {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr[1]+"/mcp", strings.NewReader(`{}`))
 			if err != nil {
@@ -147,7 +147,7 @@ func TestTwoNodesActAsOne(t *testing.T) {
 			}
 			select {
 			case <-limit:
-				t.Fatalf("still answered %d after two seconds", resp.StatusCode)
+				t.Fatalf("still answered %d after %s", resp.StatusCode, pushed)
 			case <-time.After(20 * time.Millisecond):
 			}
 		}

@@ -166,15 +166,20 @@ func (h *hosting) healthy() bool {
 	return code == 0
 }
 
-// revokedWithin2s waits for a connector that was just revoked.
-func revokedWithin2s(t *testing.T, home *exec.Cmd) {
+// pushed is how long a test waits for what the push or the feed of a change does.
+// They take less than two seconds, and more on a busy machine; without them it
+// would happen when the snapshot is loaded anew, after 30 s.
+const pushed = 15 * time.Second
+
+// endsRevoked waits for a connector that was just revoked.
+func endsRevoked(t *testing.T, home *exec.Cmd) {
 	t.Helper()
 	ended := make(chan struct{})
 	go func() { _ = home.Wait(); close(ended) }()
 	select {
 	case <-ended:
-	case <-time.After(2 * time.Second):
-		t.Error("the revoked connector still runs after 2 s")
+	case <-time.After(pushed):
+		t.Errorf("the revoked connector still runs after %s", pushed)
 		<-ended
 	}
 	if code := home.ProcessState.ExitCode(); code != 77 {
@@ -258,7 +263,7 @@ func TestAHomeIsPairedAndUnpaired(t *testing.T) {
 	b.open(h.url + "/console/connectors")
 	b.shows("Connected", p.fingerprint)
 	b.send(h.url+regexp.MustCompile(`/console/connectors/[^"]+/revoke`).FindString(b.html), url.Values{})
-	revokedWithin2s(t, home)
+	endsRevoked(t, home)
 	if code, s = h.status(); code != 4 || s["state"] != "revoked" {
 		t.Errorf("status: %d %v", code, s)
 	}
@@ -296,7 +301,7 @@ func TestAHomeIsPairedAndUnpaired(t *testing.T) {
 	if code, out := h.try("yes\n", "unpair"); code != 0 || !strings.Contains(out, "Unpaired.") {
 		t.Errorf("unpair: %d %s", code, out)
 	}
-	revokedWithin2s(t, home)
+	endsRevoked(t, home)
 	if code, s = h.status(); code != 4 || s["state"] != "stopped" || s["pairing"] != nil || s["fingerprint"] != "" {
 		t.Errorf("status after unpair: %d %v", code, s)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // Patience is how long a test waits for what must happen.
-const Patience = 10 * time.Second
+const Patience = 30 * time.Second
 
 // Join makes a node of one cluster; the suite starts and stops it.
 type Join func(id string) cluster.Net

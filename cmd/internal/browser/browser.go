@@ -26,7 +26,7 @@ import (
 )
 
 // patience bounds every single step of a test.
-const patience = 20 * time.Second
+const patience = 40 * time.Second
 
 // Phone is the width of a phone, Desk that of a screen, in CSS pixels.
 const (

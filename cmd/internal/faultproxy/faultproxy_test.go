@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // connected is a client and a server with a proxy between them.
 func connected(t *testing.T, change func(*Proxy)) (p *Proxy, client, server *net.TCPConn) {

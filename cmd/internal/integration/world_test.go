@@ -245,9 +245,14 @@ func (c *counting) Read(p []byte) (int, error) {
 }
 
 // eventually polls until ok or ten seconds have passed.
+// pushed is how long a test waits for what the push or the feed of a change does.
+// They take less than two seconds, and more on a busy machine; without them it
+// would happen when the snapshot is loaded anew, after 30 s.
+const pushed = 15 * time.Second
+
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	within(t, 10*time.Second, what, ok)
+	within(t, 30*time.Second, what, ok)
 }
 
 func within(t testing.TB, d time.Duration, what string, ok func() bool) {

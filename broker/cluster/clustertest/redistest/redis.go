@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // Server is one Redis server.
 type Server struct {
