@@ -10,25 +10,36 @@ import (
 	"github.com/google/uuid"
 )
 
-// Wait returns when a decision about an approval may have been made, on any node,
-// or after d or when ctx ends. It reports false at once where too many wait
-// already.
-func (d *Desk) Wait(ctx context.Context, tenant, approval tenants.ID, most time.Duration) bool {
-	key := waitKey{tenant, approval}
-	woken := make(chan struct{}, 1) // one wake-up is enough
-	if !d.join(key, woken) {
-		return false
-	}
-	defer d.leave(key, woken)
+// Watch hears of decisions about one approval, on any node, from the moment it is
+// made: who watches first and then looks misses none.
+type Watch struct {
+	d     *Desk
+	key   waitKey
+	woken chan struct{} // one wake-up is enough
+}
+
+// Watch begins to hear about an approval, until End. It reports false where too
+// many calls wait already.
+func (d *Desk) Watch(tenant, approval tenants.ID) (*Watch, bool) {
+	w := &Watch{d: d, key: waitKey{tenant, approval}, woken: make(chan struct{}, 1)}
+	return w, d.join(w.key, w.woken)
+}
+
+// Wait returns when a decision may have been made since the Watch was, or since
+// the Wait before; else after most, or when ctx ends, or when it is time to look
+// all the same.
+func (w *Watch) Wait(ctx context.Context, most time.Duration) {
 	timer := time.NewTimer(min(most, lookAgain))
 	defer timer.Stop()
 	select {
-	case <-woken:
+	case <-w.woken:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return true
 }
+
+// End ends it; once, and only where Watch reported true.
+func (w *Watch) End() { w.d.leave(w.key, w.woken) }
 
 func (d *Desk) join(key waitKey, woken chan struct{}) bool {
 	d.mu.Lock()

@@ -35,9 +35,13 @@ func TestADecisionOnOneNodeWakesTheCallOnAnotherAtOnce(t *testing.T) {
 		tenant, approval := tenants.NewID(), tenants.NewID()
 		began, ended := time.Now(), make(chan time.Time, 1)
 		go func() { // received below
-			if !two.Wait(t.Context(), tenant, approval, time.Minute) {
+			w, ok := two.Watch(tenant, approval)
+			if !ok {
 				t.Error("it did not wait")
+				return
 			}
+			defer w.End()
+			w.Wait(t.Context(), time.Minute)
 			ended <- time.Now()
 		}()
 		decided := func(tenant, approval string) {
@@ -75,35 +79,61 @@ func TestAWaitLooksAgainByItself(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), c.within)
 				defer cancel()
 				began := time.Now()
-				if ok := d.Wait(ctx, tenants.NewID(), tenants.NewID(), c.most); !ok || time.Since(began) != c.want {
-					t.Errorf("%v after %v, want %v", ok, time.Since(began), c.want)
+				w, _ := d.Watch(tenants.NewID(), tenants.NewID())
+				defer w.End()
+				if w.Wait(ctx, c.most); time.Since(began) != c.want {
+					t.Errorf("after %v, want %v", time.Since(began), c.want)
 				}
 			})
 		})
 	}
 }
 
-func TestOneTenantCannotTakeAllPlacesToWait(t *testing.T) {
+// What is decided after the watch began and before it waits, as while the caller
+// looks into the store, wakes it all the same; once.
+func TestADecisionBeforeTheWaitIsNotMissed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, _ := waiter(t, cluster.NewMemory(nil), "one")
-		busy, quiet := tenants.NewID(), tenants.NewID()
-		refused := make(chan bool, 100)
-		for range 100 { // received below
-			go func() { refused <- !d.Wait(t.Context(), busy, tenants.NewID(), time.Second) }()
-		}
+		both := cluster.NewMemory(nil)
+		_, one := waiter(t, both, "one")
+		two, _ := waiter(t, both, "two")
+		tenant, approval := tenants.NewID(), tenants.NewID()
+		w, _ := two.Watch(tenant, approval)
+		defer w.End()
+		must(t, one.Publish(t.Context(), cluster.Event{Kind: cluster.ApprovalDecided, Tenant: tenant.String(), Subject: approval.String()}))
 		synctest.Wait()
-		if len(refused) != 36 { // 64 wait
-			t.Errorf("%d of 100 were refused, want 36", len(refused))
-		}
-		if !d.Wait(t.Context(), quiet, tenants.NewID(), 0) {
-			t.Error("another tenant is refused")
-		}
-		for range 100 {
-			<-refused
-		}
-		if !d.Wait(t.Context(), busy, tenants.NewID(), 0) {
-			t.Error("a place is lost after the waits")
+		for _, want := range []time.Duration{0, 5 * time.Second} {
+			began := time.Now()
+			if w.Wait(t.Context(), time.Minute); time.Since(began) != want {
+				t.Errorf("it was told after %v, want %v", time.Since(began), want)
+			}
 		}
 	})
+}
+
+func TestOneTenantCannotTakeAllPlacesToWait(t *testing.T) {
+	t.Parallel()
+	d, _ := waiter(t, cluster.NewMemory(nil), "one")
+	busy, quiet := tenants.NewID(), tenants.NewID()
+	var waiting []*consent.Watch
+	for range 100 {
+		if w, ok := d.Watch(busy, tenants.NewID()); ok {
+			waiting = append(waiting, w)
+		}
+	}
+	if len(waiting) != 64 {
+		t.Errorf("%d of 100 wait, want 64", len(waiting))
+	}
+	w, ok := d.Watch(quiet, tenants.NewID())
+	if !ok {
+		t.Fatal("another tenant is refused")
+	}
+	w.End()
+	for _, w := range waiting {
+		w.End()
+	}
+	if w, ok = d.Watch(busy, tenants.NewID()); !ok {
+		t.Fatal("a place is lost after the waits")
+	}
+	w.End()
 }

@@ -158,7 +158,7 @@ func (s *Server) spend(ctx context.Context, c *invocation, kind consent.Kind, se
 	if err != nil {
 		return c.unfit(kind, err)
 	}
-	c.requestID = confirmed.RequestID.String()
+	c.requestID, c.first = confirmed.RequestID.String(), false
 	q.RequestID = confirmed.RequestID
 	c.agreed = &q
 	return nil
@@ -267,15 +267,11 @@ func (s *Server) wait(ctx context.Context, c *invocation, a *tools.Action, q con
 	link := s.approvalsURL() + "/" + q.Tenant.String() + "/" + given.ID.String()
 	began := s.cfg.Now()
 	defer func() { c.waited = s.cfg.Now().Sub(began) }()
-	for progress != nil {
-		left := min(waitMost-s.cfg.Now().Sub(began), given.ExpiresAt.Sub(s.cfg.Now()))
-		if left <= 0 || ctx.Err() != nil {
-			break
-		}
-		progress(contract.Progress{Done: s.cfg.Now().Sub(began).Seconds(), Message: "Waiting for a person to approve this at " + link})
-		if !s.cfg.Consent.Wait(ctx, q.Tenant, given.ID, min(left, tellWaiting)) {
-			break
-		}
+	watch, ok := s.cfg.Consent.Watch(q.Tenant, given.ID)
+	if ok {
+		defer watch.End()
+	}
+	for ok && progress != nil { // looking first: it may have been decided before the watch
 		standing, _, err := s.cfg.Consent.Claim(ctx, q)
 		switch {
 		case err != nil:
@@ -285,9 +281,13 @@ func (s *Server) wait(ctx context.Context, c *invocation, a *tools.Action, q con
 			return nil
 		case standing == consent.Declined:
 			return contract.Fail(contract.ConfirmationDeclined, "A person declined %s; nothing was done.", a.ID())
-		case standing != consent.Waiting:
-			progress = nil
 		}
+		left := min(waitMost-s.cfg.Now().Sub(began), given.ExpiresAt.Sub(s.cfg.Now()))
+		if standing != consent.Waiting || left <= 0 || ctx.Err() != nil {
+			break
+		}
+		progress(contract.Progress{Done: s.cfg.Now().Sub(began).Seconds(), Message: "Waiting for a person to approve this at " + link})
+		watch.Wait(ctx, min(left, tellWaiting))
 	}
 	detail := map[string]any{"link": link, "expires_at": given.ExpiresAt.UTC().Format(time.RFC3339)}
 	return contract.Fail(contract.ConfirmationRequired, "%sA person has to approve %s first; nothing was done.", before, a.ID()).
