@@ -109,6 +109,8 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 	timing := relay.DefaultTiming()
 	if cfg.RedisURL == "" {
 		timing.Drain = 0 // a single node: there is nowhere to move to
+	} else {
+		timing.Fence = fence
 	}
 	b.tunnel, err = relay.New(relay.Config{
 		Node: cfg.NodeID, Audiences: audiences, TLS: b.tunnelTLS(), Directory: b.homes, Events: b.onSession,

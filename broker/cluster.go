@@ -140,6 +140,10 @@ func (e *ensemble) stop(ctx context.Context) {
 	}
 }
 
+// fence is how long after a takeover another node may still send calls to the
+// connector before. It is told at once where Redis works.
+const fence = 2 * time.Second
+
 // perMinute are calls per minute over all nodes; 0 is any number.
 type perMinute struct {
 	agent  int // of one agent, where its tenant has no limit of its own

@@ -36,8 +36,8 @@ type shelf struct {
 func (d *shelf) Connector(context.Context, string) (relay.ConnectorRecord, error) {
 	return relay.ConnectorRecord{Tenant: "t1", Instance: "home", ID: "c-1", PublicKey: d.key.Public().(ed25519.PublicKey)}, nil
 }
-func (d *shelf) NextEpoch(context.Context, string, string) (int64, error) {
-	return d.epoch.Add(1), nil
+func (d *shelf) NextEpoch(context.Context, string, string) (relay.Epoch, error) {
+	return relay.Epoch{Number: d.epoch.Add(1)}, nil
 }
 func (d *shelf) Status(context.Context, string, string, string, contract.HomeStatus) error {
 	return nil

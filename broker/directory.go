@@ -46,12 +46,13 @@ func (d *directory) Connector(ctx context.Context, fingerprint string) (relay.Co
 	}, nil
 }
 
-func (d *directory) NextEpoch(ctx context.Context, tenant, connector string) (int64, error) {
+func (d *directory) NextEpoch(ctx context.Context, tenant, connector string) (relay.Epoch, error) {
 	k, err := keyOf(tenant, connector)
 	if err != nil {
-		return 0, err
+		return relay.Epoch{}, err
 	}
-	return d.store.NextEpoch(ctx, k.tenant, k.connector)
+	e, err := d.store.NextEpoch(ctx, k.tenant, k.connector)
+	return relay.Epoch(e), err
 }
 
 func (d *directory) Status(ctx context.Context, tenant, instance, connector string, s contract.HomeStatus) error {

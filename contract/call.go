@@ -18,6 +18,7 @@ type Call struct {
 	Action    string // settled name
 	Replay    bool   // answer from what is remembered of RequestID, and never execute
 	RequestID string // correlates logs; for writes also the at-most-once key
+	First     bool   // RequestID is known to have been sent to no connector before
 	Trace     string // W3C traceparent, or ""
 	Grant     *Grant // never nil
 	Safety    Safety // of a write

@@ -55,6 +55,15 @@ type Connector struct {
 	RevokedAt   time.Time // zero while in force
 }
 
+// Epoch is the right of a connector to be the active one of its instance.
+type Epoch struct {
+	Number   int64 // greater than any before
+	TookOver bool  // the one before was another connector's
+	// OthersUntil is until when another connector of the instance may have been sent
+	// calls, as far as is known; zero if there never was one.
+	OthersUntil time.Time
+}
+
 // Fingerprint is the RFC 7638 thumbprint of the key as a JWK: 43 characters of
 // base64url. Pairing shows it, the connector names it as kid.
 func Fingerprint(key ed25519.PublicKey) string {

@@ -47,10 +47,9 @@ type Store interface {
 	// ConnectorByFingerprint finds the connector that a key belongs to, before
 	// its tenant is known. ErrNotFound; a revoked one is returned as such.
 	ConnectorByFingerprint(ctx context.Context, fingerprint string) (Connector, error)
-	// NextEpoch makes a connector the active one of its instance and returns its
-	// epoch, greater than any before. ErrRevoked when it, its instance or its
-	// tenant is not in force; ErrNotFound.
-	NextEpoch(ctx context.Context, tenant, connector ID) (int64, error)
+	// NextEpoch makes a connector the active one of its instance. ErrRevoked when
+	// it, its instance or its tenant is not in force; ErrNotFound.
+	NextEpoch(ctx context.Context, tenant, connector ID) (Epoch, error)
 	// MarkSeen notes that a connector is alive. It does not touch the policy
 	// version.
 	MarkSeen(ctx context.Context, tenant, connector ID, at time.Time, address, version string) error

@@ -2,10 +2,13 @@ package mcpserver
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -159,17 +162,17 @@ func without(raw []byte, a, b []byte) []byte {
 
 // requestID is the id of a call, for a write also its at-most-once key: the one
 // given, else in a legacy session one that the same message always gets, else a
-// new one.
-func requestID(given string, who *Request) (string, *contract.Error) {
+// new one, which then is the first of its kind.
+func requestID(given string, who *Request) (_ string, first bool, _ *contract.Error) {
 	if given != "" {
 		id, err := uuid.Parse(given)
 		if err != nil || len(given) != 36 || id.Version() != 7 || id.Variant() != uuid.RFC4122 {
-			return "", contract.InvalidFields(contract.Field{Path: disclosure.RequestParam, Message: "must be a UUIDv7, such as " + tenants.NewID().String()})
+			return "", false, contract.InvalidFields(contract.Field{Path: disclosure.RequestParam, Message: "must be a UUIDv7, such as " + tenants.NewID().String()})
 		}
-		return id.String(), nil
+		return id.String(), false, nil
 	}
 	if who.Session == "" || who.RPCID == "" {
-		return tenants.NewID().String(), nil
+		return tenants.NewID().String(), true, nil
 	}
 	// The form of a UUIDv7: the session's time, then a digest of session and
 	// message instead of chance.
@@ -178,7 +181,32 @@ func requestID(given string, who *Request) (string, *contract.Error) {
 	copy(id[6:], sum[:10])
 	id[6] = id[6]&0x0f | 0x70
 	id[8] = id[8]&0x3f | 0x80
-	return id.String(), nil
+	return id.String(), false, nil
+}
+
+// maxAhead is how far the clock of whoever makes request ids may be ahead of ours.
+const maxAhead = 5 * time.Second
+
+// notAhead lets no write go home under an id of a time to come: it waits until
+// the clock has got there. A connector that takes over from another one can
+// then tell by their time which ids the other one may have been sent.
+func (s *Server) notAhead(ctx context.Context, id string) *contract.Error {
+	made := time.Unix(uuid.MustParse(id).Time().UnixTime())
+	ahead := made.Sub(s.cfg.Now())
+	switch {
+	case ahead <= 0:
+		return nil
+	case ahead > maxAhead:
+		return contract.InvalidFields(contract.Field{Path: disclosure.RequestParam, Message: fmt.Sprintf("is of a time to come, %s ahead of this service: correct the clock of its maker, or leave it out", ahead.Round(time.Second))})
+	}
+	t := time.NewTimer(ahead)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return contract.Fail(contract.Timeout, "The call ended before it was begun; nothing was changed.").WithCause(ctx.Err())
+	}
 }
 
 // conversation names the legacy session of a write at home, without being of use

@@ -129,6 +129,7 @@ type invocation struct {
 	tool      string
 	action    string // settled, where it exists
 	requestID string
+	first     bool // requestID was made for this call
 	bytesIn   int
 	admitted  time.Time     // zero: refused before
 	relayed   time.Duration // from the relay's start to its answer
@@ -150,7 +151,7 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	if c.requestID, err = requestID(e.requestID, c.who); err != nil {
+	if c.requestID, c.first, err = requestID(e.requestID, c.who); err != nil {
 		return nil, err
 	}
 	snap := c.who.Snapshot
@@ -184,6 +185,11 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 	// From here on a person may take their time.
 	c.args = args
 	if !c.safety.ValidateOnly { // else nothing is done
+		if e.requestID != "" && action.Kind.Mutates() {
+			if err := s.notAhead(ctx, c.requestID); err != nil {
+				return nil, err
+			}
+		}
 		if err := s.agree(ctx, c, action, e, args, progress); err != nil || c.question != nil {
 			return nil, err
 		}
@@ -200,7 +206,7 @@ func (s *Server) relay(ctx context.Context, c *invocation, action *tools.Action,
 	p := snap.Principal
 	result := s.cfg.Relay.Call(ctx, p.Tenant.String(), p.Instance.String(), contract.Call{
 		Server: contract.DefaultServer, Method: contract.MethodCall, Tool: action.Tool, Action: action.Name,
-		RequestID: c.requestID, Replay: c.replay, Grant: snap.Grant(c.admitted), Safety: c.safety, Conversation: conversation(c.who, action.Kind), ResultChars: snap.Limits.ResultChars, Args: c.args,
+		RequestID: c.requestID, First: c.first, Replay: c.replay, Grant: snap.Grant(c.admitted), Safety: c.safety, Conversation: conversation(c.who, action.Kind), ResultChars: snap.Limits.ResultChars, Args: c.args,
 	}, !action.Kind.Mutates() || c.safety.ValidateOnly, progress)
 	c.relayed, c.stats = s.cfg.Now().Sub(c.admitted), result.Stats
 	switch {

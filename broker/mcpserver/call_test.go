@@ -355,3 +355,57 @@ func TestWithRequestIDKeepsTheRest(t *testing.T) {
 		}
 	}
 }
+
+// A connector that takes over from another one tells by their time which ids the
+// other one may have been sent: none goes home before its time.
+func TestAWriteIsNotSentBeforeTheTimeOfItsRequestID(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	s, _ := r.client(t, "", tenantA, agent, nil)
+	sent := make(chan time.Time, 1)
+	r.home.will(func(context.Context, relayed) contract.Result {
+		sent <- time.Now()
+		return contract.Result{Body: json.RawMessage(`{}`)}
+	})
+	at := func(when time.Time) map[string]any {
+		id := tenants.NewID()
+		for i, ms := 0, when.UnixMilli(); i < 6; i++ {
+			id[i] = byte(ms >> (8 * (5 - i)))
+		}
+		args := createArgs()
+		args["requestId"] = id.String()
+		return args
+	}
+	soon := time.Now().Add(700 * time.Millisecond)
+	answer(t, call(t, s, "document", at(soon)))
+	if early := soon.Truncate(time.Millisecond).Sub(<-sent); early > 0 {
+		t.Errorf("sent %v before its time", early)
+	}
+	e := failure(t, call(t, s, "document", at(time.Now().Add(maxAhead+time.Minute))))
+	if contract.CodeOf(e) != contract.InvalidArguments || !strings.Contains(string(e.Detail), "of a time to come") {
+		t.Errorf("far ahead: %+v", e)
+	}
+	if len(r.home.received()) != 1 {
+		t.Error("a call of a time to come reached the home")
+	}
+	read := at(time.Now().Add(maxAhead + time.Minute))
+	answer(t, call(t, s, "notebook", map[string]any{"action": "list", "requestId": read["requestId"]}))
+}
+
+func TestOnlyAnIDMadeForTheCallIsSaidToBeTheFirst(t *testing.T) {
+	t.Parallel()
+	forEachEra(t, func(t *testing.T, era string) {
+		r := newRig(t, nil)
+		s, _ := r.client(t, era, tenantA, agent, nil)
+		answer(t, call(t, s, "document", createArgs()))
+		if got, want := r.home.last(t).call.First, era == eras[0]; got != want { // else the message's, which a client may send again
+			t.Errorf("%s: without an id first is %v", era, got)
+		}
+		args := createArgs()
+		args["requestId"] = tenants.NewID().String()
+		answer(t, call(t, s, "document", args))
+		if r.home.last(t).call.First {
+			t.Errorf("%s: an id of the caller's counts as the first", era)
+		}
+	})
+}

@@ -40,6 +40,22 @@ func (n *session) call(ctx context.Context, c contract.Call, idempotent bool, pr
 		return failed(contract.Fail(contract.Unsupported, "The connector of this home is too old to validate writes; nothing was done.").
 			WithHint("Ask the owner to update siyuan-connector, or send the call without a hash and without validateOnly.")), nil
 	}
+	if !idempotent && !c.Replay && n.others.before(c) {
+		if !n.safety { // it would not see that it is only asked
+			return failed(n.others.unknown()), nil
+		}
+		c.Replay = true
+		res, broken := n.carry(ctx, c, idempotent, progress)
+		if res.Err != nil && contract.CodeOf(res.Err) == contract.ConfirmationUsed {
+			res.Err = n.others.unknown()
+		}
+		return res, broken
+	}
+	return n.carry(ctx, c, idempotent, progress)
+}
+
+// carry runs a call that was let in.
+func (n *session) carry(ctx context.Context, c contract.Call, idempotent bool, progress func(contract.Progress)) (contract.Result, *broken) {
 	s, err := n.streamFor(ctx, len(c.Args))
 	switch {
 	case errors.Is(err, errPoolClosed):

@@ -25,6 +25,16 @@ type ConnectorRecord struct {
 	Revoked   bool
 }
 
+// Epoch is what a Directory answers to a connector that becomes the active one of
+// its instance.
+type Epoch struct {
+	Number   int64 // greater than all drawn before for the instance
+	TookOver bool  // the one before was drawn by another connector
+	// OthersUntil is until when another connector of the instance may have been sent
+	// calls, as far as the store knows; zero if there never was one.
+	OthersUntil time.Time
+}
+
 // ErrUnknownConnector is what a Directory answers for an id it does not have.
 var ErrUnknownConnector = errors.New("unknown connector")
 
@@ -34,9 +44,8 @@ type Directory interface {
 	// Connector finds a connector by the id in its token. A revoked one is
 	// found too, so that it can be told; ErrUnknownConnector otherwise.
 	Connector(ctx context.Context, connectorID string) (ConnectorRecord, error)
-	// NextEpoch draws a number greater than all drawn before for the instance
-	// of this connector, on any node.
-	NextEpoch(ctx context.Context, tenant, connector string) (int64, error)
+	// NextEpoch makes this connector the active one of its instance, on all nodes.
+	NextEpoch(ctx context.Context, tenant, connector string) (Epoch, error)
 	// Status stores what a connector reports about its home.
 	Status(ctx context.Context, tenant, instance, connector string, s contract.HomeStatus) error
 	// Seen notes that a connector came or went.
@@ -65,6 +74,7 @@ type Timing struct {
 	BulkIdle     time.Duration // an unused bulk session is closed
 	BulkWrite    time.Duration // sign of life on a bulk session, where an answer waits behind megabytes
 	StreamIdle   time.Duration // a transfer in which nothing moves is given up
+	Fence        time.Duration // after a takeover, until other nodes have stopped sending to the connector before; 0 on a single node
 }
 
 // DefaultTiming is what production uses.
@@ -83,7 +93,7 @@ func DefaultTiming() Timing {
 func (t Timing) Scale(f float64) Timing {
 	for _, d := range []*time.Duration{&t.Handshake, &t.PingInterval, &t.PingTimeout, &t.Write, &t.StreamOpen,
 		&t.StreamClose, &t.Goodbye, &t.Drain, &t.ReplyMargin, &t.MaxCall, &t.Directory,
-		&t.Bulk, &t.BulkAgain, &t.BulkIdle, &t.BulkWrite, &t.StreamIdle} {
+		&t.Bulk, &t.BulkAgain, &t.BulkIdle, &t.BulkWrite, &t.StreamIdle, &t.Fence} {
 		*d = time.Duration(float64(*d) * f)
 	}
 	return t

@@ -35,6 +35,7 @@ type fakeDirectory struct {
 
 	mu      sync.Mutex
 	epoch   int64
+	took    Epoch // of the answers, but for the number
 	revoked map[string]bool
 	lookup  func(id string) error // called without mu
 }
@@ -60,11 +61,13 @@ func (d *fakeDirectory) Connector(_ context.Context, id string) (ConnectorRecord
 	return ConnectorRecord{Tenant: "tenant-" + n, Instance: "home", ID: id, PublicKey: d.key.Public().(ed25519.PublicKey), Revoked: d.revoked[id]}, nil
 }
 
-func (d *fakeDirectory) NextEpoch(context.Context, string, string) (int64, error) {
+func (d *fakeDirectory) NextEpoch(context.Context, string, string) (Epoch, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.epoch++
-	return d.epoch, nil
+	e := d.took
+	e.Number = d.epoch
+	return e, nil
 }
 
 func (d *fakeDirectory) Status(context.Context, string, string, string, contract.HomeStatus) error {

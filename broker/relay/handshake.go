@@ -89,7 +89,7 @@ func (s *Server) greet(ctx context.Context, l *link) (*session, *bulk, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: next epoch of %s: %w", errDirectory, rec.ID, err)
 	}
-	if err := s.welcome(l, auth, epoch); err != nil {
+	if err := s.welcome(l, auth, epoch.Number); err != nil {
 		return nil, nil, err
 	}
 	n, err := s.newSession(l, rec, epoch, auth)

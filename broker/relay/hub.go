@@ -249,6 +249,7 @@ func (h *Hub) register(s *session, started time.Time) *wire.Reject {
 	case old == nil && h.full(s.rec.Tenant), len(h.all) >= 2*h.cfg.Limits.Sessions:
 		no = &wire.Reject{Code: wire.RejectBusy, Message: "Too many connectors.", RetryAfterS: 30}
 	default:
+		s.others.begin(h.cfg.Now().Add(h.cfg.Timing.Fence)) // nothing is sent to the one before from here on
 		h.live[k] = s
 		h.all[s] = struct{}{}
 		h.perTenant[s.rec.Tenant]++

@@ -43,7 +43,8 @@ type session struct {
 	mux      *yamux.Session
 	pool     *pool
 	grants   grants
-	safety   bool // the connector knows validated writes
+	safety   bool // the connector knows validated writes and replays
+	others   takeover
 	door     door
 	tasks    sync.WaitGroup
 
@@ -75,14 +76,14 @@ type pinger struct {
 	sent    time.Time // of the PING that is waited for, the first time
 }
 
-func (s *Server) newSession(l *link, rec ConnectorRecord, epoch int64, auth wire.Auth) (*session, error) {
-	log := s.cfg.Logger.With("tenant", rec.Tenant, "instance", rec.Instance, "connector", rec.ID, "epoch", epoch)
+func (s *Server) newSession(l *link, rec ConnectorRecord, epoch Epoch, auth wire.Auth) (*session, error) {
+	log := s.cfg.Logger.With("tenant", rec.Tenant, "instance", rec.Instance, "connector", rec.ID, "epoch", epoch.Number)
 	conn := muxConn{l, wire.NewCoalescer(l)}
 	mux, err := yamux.Server(conn, muxConfig(s.cfg.Timing, log))
 	if err != nil {
 		return nil, fmt.Errorf("start multiplexer: %w", err)
 	}
-	n := &session{hub: s.hub, cfg: &s.cfg, log: log, rec: rec, epoch: epoch, since: s.cfg.Now(),
+	n := &session{hub: s.hub, cfg: &s.cfg, log: log, rec: rec, epoch: epoch.Number, others: takeover{at: epoch.OthersUntil, now: epoch.TookOver}, since: s.cfg.Now(),
 		software: clip(auth.Software, 100), link: conn, mux: mux}
 	n.grants.offer(auth.Grants)
 	n.door.offered, n.safety = auth.Bulk, auth.Safety

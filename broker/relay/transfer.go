@@ -35,6 +35,8 @@ func (h *Hub) openStream(ctx context.Context, tenant, instance string, t contrac
 		return nil, h.offline(ctx, tenant, instance)
 	case !n.door.offered:
 		return nil, contract.Fail(contract.Unsupported, "The connector at home is too old for uploads, downloads and exports.").WithHint("Ask the owner to update siyuan-connector.")
+	case !idempotent && n.others.before(t.Call): // a transfer is not remembered
+		return nil, n.others.unknown()
 	case !h.transferring(n, 1):
 		h.n.overloaded.Add(1)
 		return nil, contract.Fail(contract.RateLimited, "Too many transfers with this home are running.").After(5)

@@ -12,6 +12,7 @@ type Call struct {
 	Tool         string          `json:"tool,omitempty"`
 	Action       string          `json:"action,omitempty"`
 	RequestID    string          `json:"request_id,omitempty"`
+	First        bool            `json:"first,omitempty"`  // the request id was sent to no connector before; for the nodes of a broker
 	Safety       contract.Safety `json:"safety,omitzero"`  // of a write
 	Replay       bool            `json:"replay,omitempty"` // answer from what is remembered of the request, never execute
 	Grant        *contract.Grant `json:"grant,omitempty"`
@@ -24,7 +25,7 @@ type Call struct {
 // CallOf splits a call into header and body. The time left is the caller's to
 // fill in.
 func CallOf(id uint64, c contract.Call) (Call, []byte) {
-	h := Call{ID: id, Trace: c.Trace, Tool: c.Tool, Action: c.Action, RequestID: c.RequestID, Replay: c.Replay, ResultChars: c.ResultChars, Grant: c.Grant, Safety: c.Safety, Conversation: c.Conversation}
+	h := Call{ID: id, Trace: c.Trace, Tool: c.Tool, Action: c.Action, RequestID: c.RequestID, First: c.First, Replay: c.Replay, ResultChars: c.ResultChars, Grant: c.Grant, Safety: c.Safety, Conversation: c.Conversation}
 	if c.Server != contract.DefaultServer {
 		h.Server = c.Server
 	}
@@ -37,7 +38,7 @@ func CallOf(id uint64, c contract.Call) (Call, []byte) {
 // Contract joins header and body again; the defaults are spelled out.
 func (h Call) Contract(body []byte) contract.Call {
 	c := contract.Call{Server: h.Server, Method: h.Method, Tool: h.Tool, Action: h.Action,
-		RequestID: h.RequestID, Replay: h.Replay, Trace: h.Trace, ResultChars: h.ResultChars, Grant: h.Grant, Safety: h.Safety, Conversation: h.Conversation, Args: body}
+		RequestID: h.RequestID, First: h.First, Replay: h.Replay, Trace: h.Trace, ResultChars: h.ResultChars, Grant: h.Grant, Safety: h.Safety, Conversation: h.Conversation, Args: body}
 	if c.Server == "" {
 		c.Server = contract.DefaultServer
 	}

@@ -157,25 +157,20 @@ func (s *Store) ConnectorByFingerprint(ctx context.Context, fingerprint string) 
 	return c, nil
 }
 
-// NextEpoch makes a connector the active one of its instance.
-func (s *Store) NextEpoch(ctx context.Context, tenant, connector tenants.ID) (epoch int64, err error) {
+// NextEpoch makes a connector the active one of its instance. That another one was
+// active before is kept with it: no restart of anything may forget it.
+func (s *Store) NextEpoch(ctx context.Context, tenant, connector tenants.ID) (e tenants.Epoch, err error) {
 	known := false
 	err = s.through(ctx, asTenant, tenant.String(), func(b *pgx.Batch) {
 		b.Queue(`select exists (select from connectors where tenant_id = $1 and id = $2)`, tenant, connector).
 			QueryRow(func(r pgx.Row) error { return r.Scan(&known) })
-		b.Queue(`
-			with next as (
-				update instances i set epoch = i.epoch + 1
-				from connectors c join tenants t on t.id = c.tenant_id
-				where c.tenant_id = $1 and c.id = $2 and c.revoked_at is null and t.status = 'active'
-					and i.tenant_id = c.tenant_id and i.id = c.instance_id and i.enabled
-				returning i.epoch)
-			update connectors c set epoch = next.epoch from next
-			where c.tenant_id = $1 and c.id = $2
-			returning c.epoch`, tenant, connector).Query(func(rows pgx.Rows) (err error) {
-			all, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		b.Queue(nextEpoch, tenant, connector).Query(func(rows pgx.Rows) (err error) {
+			all, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (e tenants.Epoch, err error) {
+				err = r.Scan(&e.Number, &e.TookOver, intoTime{&e.OthersUntil})
+				return e, err
+			})
 			if len(all) == 1 {
-				epoch = all[0]
+				e = all[0]
 			}
 			return err
 		})
@@ -184,14 +179,34 @@ func (s *Store) NextEpoch(ctx context.Context, tenant, connector tenants.ID) (ep
 	case err != nil:
 	case !known:
 		err = tenants.ErrNotFound
-	case epoch == 0:
+	case e.Number == 0:
 		err = tenants.ErrRevoked
 	}
 	if err != nil {
-		return 0, failure(err, "next epoch of connector %s", connector)
+		return tenants.Epoch{}, failure(err, "next epoch of connector %s", connector)
 	}
-	return epoch, nil
+	return e, nil
 }
+
+// The update of the instance is first and locks it, so that connectors that come
+// at once see each other. last_seen_at of the others is when their sessions really
+// ended, where a node lived to say so.
+const nextEpoch = `
+	with next as (
+		update instances i set epoch = i.epoch + 1
+		from connectors c join tenants t on t.id = c.tenant_id
+		where c.tenant_id = $1 and c.id = $2 and c.revoked_at is null and t.status = 'active'
+			and i.tenant_id = c.tenant_id and i.id = c.instance_id and i.enabled
+		returning i.id, i.epoch, c.epoch < i.epoch - 1 as took_over),
+	drawn as (
+		update connectors c set epoch = next.epoch,
+			others_until = case when next.took_over then clock_timestamp() else c.others_until end
+		from next where c.tenant_id = $1 and c.id = $2
+		returning c.epoch, next.took_over, c.others_until, next.id)
+	select drawn.epoch, drawn.took_over, greatest(drawn.others_until, (
+		select max(o.last_seen_at) from connectors o
+		where o.tenant_id = $1 and o.instance_id = drawn.id and o.id <> $2))
+	from drawn`
 
 // MarkSeen notes that a connector is alive; an older time changes nothing.
 func (s *Store) MarkSeen(ctx context.Context, tenant, connector tenants.ID, at time.Time, address, version string) error {

@@ -55,7 +55,8 @@ func TestEpochsAreHandedOutOnceAndOnlyToConnectorsInForce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			epoch, err := f.NextEpoch(ctx, h.tenant, []tenants.ID{h.connector, other}[i%2])
+			drawn, err := f.NextEpoch(ctx, h.tenant, []tenants.ID{h.connector, other}[i%2])
+			epoch := drawn.Number
 			if err != nil {
 				t.Error(err)
 			}
@@ -230,4 +231,46 @@ func TestRevokingAnAgentIsFinalAndTold(t *testing.T) {
 		})
 	}
 	f.wantRevoked(t, tenants.RevokedAgent, h.agent.String())
+}
+
+// A connector learns until when others of its instance worked, whatever restarts.
+func TestAConnectorThatTakesOverIsToldSoFromThenOn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx := t.Context()
+	h := f.newHome(t, "a@example.org", home{})
+	y := f.pair(t, h, "laptop")
+	draw := func(id tenants.ID) tenants.Epoch {
+		t.Helper()
+		e, err := f.NextEpoch(ctx, h.tenant, id)
+		must(t, err)
+		return e
+	}
+	for range 2 {
+		if e := draw(h.connector); e.TookOver || !e.OthersUntil.IsZero() {
+			t.Errorf("the only connector: %+v", e)
+		}
+	}
+	must(t, f.MarkSeen(ctx, h.tenant, h.connector, time.Now().Add(-time.Hour), "192.0.2.1", "1")) // it came, and its node died
+	before := time.Now()
+	took := draw(y)
+	if !took.TookOver || took.OthersUntil.Before(before.Add(-time.Minute)) {
+		t.Errorf("a takeover: %+v", took)
+	}
+	if e := draw(y); e.TookOver || !e.OthersUntil.Equal(took.OthersUntil) {
+		t.Errorf("the same one again: %+v, want until %v", e, took.OthersUntil)
+	}
+	ended := took.OthersUntil.Add(time.Second) // of the other one's session, on a node that heard late
+	must(t, f.MarkSeen(ctx, h.tenant, h.connector, ended, "192.0.2.1", "1"))
+	if e := draw(y); e.TookOver || !e.OthersUntil.Equal(ended) {
+		t.Errorf("the other one went late: %+v, want until %v", e, ended)
+	}
+	f.in(t, h.tenant, func(tx tenants.Tx) error { return tx.RevokeConnector(ctx, y) })
+	if e := draw(h.connector); !e.TookOver || e.OthersUntil.Before(took.OthersUntil) {
+		t.Errorf("the first one came back after the second was revoked: %+v", e)
+	}
+	other := f.newHome(t, "b@example.org", home{})
+	if e, err := f.NextEpoch(ctx, other.tenant, other.connector); err != nil || e.TookOver || !e.OthersUntil.IsZero() {
+		t.Errorf("another tenant: %+v %v", e, err)
+	}
 }

@@ -102,7 +102,8 @@ func TestASnapshotHoldsEverythingAdmissionNeeds(t *testing.T) {
 		must(t, tx.ReplaceNotebooks(ctx, h.instance, notebooks))
 		return tx.SetPolicyEffect(ctx, h.connector, effect)
 	})
-	epoch, err := f.NextEpoch(ctx, h.tenant, h.connector)
+	drawn, err := f.NextEpoch(ctx, h.tenant, h.connector)
+	epoch := drawn.Number
 	must(t, err)
 	must(t, f.MarkSeen(ctx, h.tenant, h.connector, seen, "192.0.2.1", "1.0"))
 
@@ -161,7 +162,8 @@ func TestASnapshotShowsTheConnectorWithTheNewestEpoch(t *testing.T) {
 	standby := f.pair(t, h, "laptop")
 	var last int64
 	for _, id := range []tenants.ID{h.connector, standby, h.connector} {
-		epoch, err := f.NextEpoch(ctx, h.tenant, id)
+		drawn, err := f.NextEpoch(ctx, h.tenant, id)
+		epoch := drawn.Number
 		must(t, err)
 		if epoch <= last {
 			t.Errorf("epoch %d after %d", epoch, last)

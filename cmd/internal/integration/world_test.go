@@ -199,18 +199,40 @@ func (x *tenant) home(front func(http.Handler) http.Handler) *home {
 	h := &home{kernel: k, server: httptest.NewServer(handler)}
 	t.Cleanup(h.server.Close)
 
-	c := connector.Config{Broker: x.w.url, URL: h.server.URL, Token: "kernel-token", Data: t.TempDir()}
-	c.Complete()
-	must(t, os.WriteFile(c.Policy, []byte("max_level: rwd\n"), 0o600))
-	key, err := connector.LoadKey(c.Data)
+	x.connect(h, t.TempDir())
+	return h
+}
+
+// beside is a second connector of the same SiYuan, with a memory of its own.
+func (x *tenant) beside(h *home) *home {
+	other := &home{kernel: h.kernel, server: h.server}
+	x.connect(other, x.w.t.TempDir())
+	return other
+}
+
+// connect registers a connector with that data folder and runs it.
+func (x *tenant) connect(h *home, data string) {
+	t := x.w.t
+	t.Helper()
+	h.config = connector.Config{Broker: x.w.url, URL: h.server.URL, Token: "kernel-token", Data: data}
+	h.config.Complete()
+	must(t, os.WriteFile(h.config.Policy, []byte("max_level: rwd\n"), 0o600))
+	key, err := connector.LoadKey(h.config.Data)
 	must(t, err)
 	x.change(func(tx tenants.Tx) error {
 		made, err := tx.RegisterConnector(t.Context(), tenants.Connector{InstanceID: x.instance, Name: "test", PublicKey: key.Public().(ed25519.PublicKey)})
 		h.connector = made.ID
 		return err
 	})
-	h.config = c
-	conn, err := connector.New(c, "test", slog.New(slog.NewTextHandler(x.w.log, nil)))
+	x.run(h)
+}
+
+// run starts a home's connector, once more where it was stopped before, and waits
+// for the tunnel.
+func (x *tenant) run(h *home) {
+	t := x.w.t
+	t.Helper()
+	conn, err := connector.New(h.config, "test", slog.New(slog.NewTextHandler(x.w.log, nil)))
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -218,13 +240,13 @@ func (x *tenant) home(front func(http.Handler) http.Handler) *home {
 	h.ended = ended
 	var once sync.Once
 	var result error
-	h.stop = func() error {
+	stop := func() error {
 		once.Do(func() { cancel(); result = <-ended })
 		return result
 	}
-	t.Cleanup(func() { _ = h.stop() })
+	h.stop = stop
+	t.Cleanup(func() { _ = stop() })
 	eventually(t, "the connector is up", func() bool { return conn.Connected() && conn.Home().State == contract.HomeReady })
-	return h
 }
 
 // counting is a source of bytes that repeats itself in every world, so that

@@ -22,11 +22,11 @@ type crowd struct {
 	epochs map[string]int64
 }
 
-func (c *crowd) NextEpoch(_ context.Context, _, connector string) (int64, error) {
+func (c *crowd) NextEpoch(_ context.Context, _, connector string) (relay.Epoch, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.epochs[connector]++
-	return c.epochs[connector], nil
+	return relay.Epoch{Number: c.epochs[connector]}, nil
 }
 
 func TestT14BadMobileNetworksBreedNoZombies(t *testing.T) {

@@ -98,11 +98,11 @@ func (d *directory) Connector(_ context.Context, id string) (relay.ConnectorReco
 	return r, nil
 }
 
-func (d *directory) NextEpoch(context.Context, string, string) (int64, error) {
+func (d *directory) NextEpoch(context.Context, string, string) (relay.Epoch, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.epoch++
-	return d.epoch, nil
+	return relay.Epoch{Number: d.epoch}, nil
 }
 
 func (d *directory) Status(_ context.Context, _, _, _ string, s contract.HomeStatus) error {
