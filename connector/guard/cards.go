@@ -1,91 +1,150 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"siyuan-broker/connector/siyuan"
 	"siyuan-broker/contract"
 )
 
-// DueCard is a flashcard to review now, with the block it shows.
-type DueCard struct {
+// Flashcard is a card of a readable block, with its learning state.
+type Flashcard struct {
 	Row
 	DeckID, CardID string
+	Due            time.Time
+	LastReview     time.Time // zero: never
 	Reps, Lapses   int
-	State          int               // 0 new, 1 learning, 2 review, 3 relearning
-	NextDues       map[string]string // by rating 1 to 4, for people
+	State          int // 0 new, 1 learning, 2 review, 3 relearning
 }
 
 // Deck is a set of flashcards. How many cards it has is not told: the kernel
 // counts those of all notebooks.
 type Deck struct{ ID, Name string }
 
-// Decks lists the decks; the built-in one is not among them.
+// BuiltinDeck is the deck that every workspace has.
+const BuiltinDeck = string(siyuan.BuiltinDeck)
+
+// cardPage and maxCards bound what is read of a deck; cards of all notebooks
+// count, because the kernel's pages are over all of them.
+const (
+	cardPage = 512
+	maxCards = 20_000
+)
+
+// Decks lists the decks, the built-in one first. While anything is hidden from
+// the caller these are only the decks of readable blocks: a name may tell what a
+// deck is about.
 func (s *Session) Decks(ctx context.Context) ([]Deck, error) {
 	all, err := s.g.r.Decks(ctx)
-	var decks []Deck
-	for _, d := range all {
-		decks = append(decks, Deck{string(d.ID), d.Name})
-	}
-	return decks, err
-}
-
-// DueCards lists the cards of a deck to review now, in the kernel's order; "" is
-// the built-in deck.
-func (s *Session) DueCards(ctx context.Context, deck string) ([]DueCard, error) {
-	if deck != "" && !siyuan.ID(deck).Valid() {
-		return nil, notFound("deck", siyuan.ID(deck))
-	}
-	due, err := s.g.r.DueCards(ctx, siyuan.ID(deck))
 	if err != nil {
 		return nil, err
 	}
+	inUse := map[string]bool{}
+	if !s.whole() && len(s.order) > 0 {
+		found, err := s.g.sql(ctx, fmt.Sprintf("SELECT DISTINCT value FROM attributes WHERE name = 'custom-riff-decks' AND box IN (%s) LIMIT %d", s.boxes(), maxCards))
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			for _, id := range deckIDs(r.Text("value")) {
+				inUse[id] = true
+			}
+		}
+	}
+	decks := []Deck{{BuiltinDeck, "Built-in Deck"}}
+	for _, d := range all {
+		if d.ID != siyuan.BuiltinDeck && (s.whole() || inUse[string(d.ID)]) {
+			decks = append(decks, Deck{string(d.ID), d.Name})
+		}
+	}
+	return decks, nil
+}
+
+func deckIDs(attr string) []string {
+	return slices.DeleteFunc(strings.Split(attr, ","), func(id string) bool { return id == "" })
+}
+
+// Flashcards lists the cards of a deck whose blocks the caller may read; "" is
+// all decks. A deck that is not there has none. What is due is for the caller to
+// judge: the kernel's own list of due cards is cut to the person's limits over
+// all notebooks, so that hidden cards would push out readable ones.
+func (s *Session) Flashcards(ctx context.Context, deck string) ([]Flashcard, error) {
+	decks := []string{deck}
+	if deck == "" {
+		all, err := s.Decks(ctx)
+		if err != nil {
+			return nil, err
+		}
+		decks = nil
+		for _, d := range all {
+			decks = append(decks, d.ID)
+		}
+	}
+	var cards []Flashcard
+	for _, id := range decks {
+		if !siyuan.ID(id).Valid() {
+			continue
+		}
+		of, err := s.cardsOf(ctx, siyuan.ID(id))
+		if err != nil {
+			return nil, err
+		}
+		cards = append(cards, of...)
+	}
+	slices.SortStableFunc(cards, func(a, b Flashcard) int {
+		return cmp.Or(a.Due.Compare(b.Due), strings.Compare(a.ID, b.ID), strings.Compare(a.DeckID, b.DeckID))
+	})
+	return cards, nil
+}
+
+func (s *Session) cardsOf(ctx context.Context, deck siyuan.ID) ([]Flashcard, error) {
+	states := map[string]siyuan.Block{}
 	var ids []string
-	for _, c := range due.Cards {
-		ids = append(ids, string(c.BlockID))
+	for page := 1; ; page++ {
+		got, err := s.g.r.Cards(ctx, deck, page, cardPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range got.Blocks {
+			if _, readable := s.notebooks[b.Box]; readable && b.RiffCard != nil {
+				states[string(b.ID)] = b
+				ids = append(ids, string(b.ID))
+			}
+		}
+		if page >= got.PageCount {
+			break
+		}
+		if page*cardPage >= maxCards {
+			return nil, contract.Fail(contract.TooLarge, "The deck has too many cards to look through.").WithHint("Ask for the cards of one notebook or document, or another deck.")
+		}
 	}
 	rows, err := s.RowsOf(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	byID := make(map[string]Row, len(rows))
+	cards := make([]Flashcard, 0, len(rows))
 	for _, r := range rows {
-		byID[r.ID] = r
-	}
-	var cards []DueCard
-	for _, c := range due.Cards {
-		if r, ok := byID[string(c.BlockID)]; ok {
-			cards = append(cards, DueCard{Row: r, DeckID: string(c.DeckID), CardID: string(c.CardID), Reps: c.Reps, Lapses: c.Lapses, State: c.State, NextDues: c.NextDues})
-		}
+		b := states[r.ID]
+		cards = append(cards, Flashcard{
+			Row: r, DeckID: string(deck), CardID: string(b.RiffCardID), Reps: b.RiffCard.Reps, Lapses: b.RiffCard.Lapses, State: b.RiffCard.State,
+			Due: cardTime(b.RiffCard.Due), LastReview: cardTime(b.RiffCard.LastReview),
+		})
 	}
 	return cards, nil
 }
 
-// Cards lists the blocks that are cards, of one deck or "" for all, at most
-// limit. It comes from the blocks' own attributes, because the kernel's pages
-// and totals are over all notebooks.
-func (s *Session) Cards(ctx context.Context, deck string, limit int) ([]Row, error) {
-	if len(s.order) == 0 {
-		return nil, nil
-	}
-	condition := ""
-	if deck != "" {
-		if !siyuan.ID(deck).Valid() {
-			return nil, notFound("deck", siyuan.ID(deck))
-		}
-		condition = " AND " + contains("value", deck)
-	}
-	found, err := s.g.sql(ctx, fmt.Sprintf("SELECT block_id FROM attributes WHERE name = 'custom-riff-decks' AND box IN (%s)%s ORDER BY block_id LIMIT %d", s.boxes(), condition, limit))
+// cardTime reads a time of the kernel; what cannot be read is the zero time.
+func cardTime(text string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return nil, err
+		return time.Time{}
 	}
-	var ids []string
-	for _, r := range found {
-		ids = append(ids, r.Text("block_id"))
-	}
-	return s.RowsOf(ctx, ids)
+	return t.UTC()
 }
 
 // Link is a reference between two readable blocks.

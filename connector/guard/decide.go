@@ -40,6 +40,7 @@ const (
 	LookIcon     Look = "icon"     // of a notebook
 	LookOpen     Look = "open"     // whether a notebook is open: yes or no
 	LookConf     Look = "conf"     // where a notebook puts new notes
+	LookReps     Look = "reps"     // how often a card was reviewed, given as deck and card
 	LookTag      Look = "tag"      // whether a block has the tag of that digest: yes or no
 	LookTags     Look = "tags"     // the same, or a tag below it
 	LookDatabase Look = "database" // whether a database has a file: yes or no
@@ -194,6 +195,8 @@ func (g *Guard) lookAt(ctx context.Context, l Look, id siyuan.ID) (string, error
 		citing, cited, _ := strings.Cut(string(id), " ")
 		text, err := g.r.BlockKramdown(ctx, siyuan.ID(citing), siyuan.KramdownMarkdown)
 		return yesNo(cites(text, siyuan.ID(cited))), err
+	case LookReps:
+		return g.lookAtReps(ctx, string(id))
 	case LookTag, LookTags:
 		return g.lookAtTags(ctx, string(id), l == LookTags)
 	case LookDatabase, LookDBName, LookRow, LookColumn, LookCell:

@@ -87,12 +87,12 @@ func overview(s *guard.Session) string {
 	marks, err2 := s.Bookmarks(ctx)
 	recent, err3 := s.Recent(ctx, 100)
 	docs, err4 := s.FindDocs(ctx, "", 100)
-	cards, err5 := s.Cards(ctx, "", 100)
+	cards, err5 := s.Flashcards(ctx, "")
 	var bookmarks []string
 	for _, m := range marks {
 		bookmarks = append(bookmarks, m.Label+show(m.Blocks))
 	}
-	return fmt.Sprint(tags, bookmarks, show(recent), show(docs), show(cards), err1, err2, err3, err4, err5)
+	return fmt.Sprint(tags, bookmarks, show(recent), show(docs), len(cards), err1, err2, err3, err4, err5)
 }
 
 func rowsOf(links []guard.Backlink) []guard.Row {

@@ -161,15 +161,15 @@ func TestARowWhoseTextCitesSomethingHiddenShowsThePlaceholder(t *testing.T) {
 	}
 }
 
-func TestDueCardsOfHiddenBlocksAreNotThere(t *testing.T) {
+func TestCardsOfHiddenBlocksAreNotThere(t *testing.T) {
 	t.Parallel()
 	h := guardtest.New(t)
-	card := func(block string) string {
-		return `{"deckID":"` + string(siyuan.BuiltinDeck) + `","cardID":"20261130125100-ggq4vqs","blockID":"` + block + `","nextDues":{"1":"1 minute"}}`
+	_, err := h.Client.Writer().AddCards(context.Background(), siyuan.BuiltinDeck, []siyuan.ID{guardtest.SecretP, guardtest.Intro, guardtest.Missing})
+	if err != nil {
+		t.Fatal(err)
 	}
-	h.Answer("/api/riff/getRiffDueCards", `{"cards":[`+card(guardtest.SecretP)+","+card(guardtest.Intro)+","+card(guardtest.Missing)+`],"unreviewedCount":3}`)
-	cards, err := h.Writer(t).DueCards(context.Background(), "")
-	if err != nil || len(cards) != 1 || cards[0].ID != guardtest.Intro || cards[0].NextDues["1"] != "1 minute" {
+	cards, err := h.Writer(t).Flashcards(context.Background(), guard.BuiltinDeck)
+	if err != nil || len(cards) != 1 || cards[0].ID != guardtest.Intro || cards[0].Due.IsZero() || !cards[0].LastReview.IsZero() {
 		t.Errorf("cards %+v, err %v", cards, err)
 	}
 }

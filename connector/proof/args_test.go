@@ -131,6 +131,8 @@ var telling = map[string][]string{
 	},
 	"document.reorder":        {`{"parentID":"${projects}","orderedIDs":["${beta}","${alpha}"]}`, `{"parentID":"${projects}","orderedIDs":["${beta}","${secretAlpha}"]}`},
 	"document.heading_to_doc": {`{"headingID":"${heading2}","targetNotebook":"${desk}"}`, `{"headingID":"${linksH}","targetNotebook":"${desk}"}`, `{"headingID":"${linksH2}","targetNotebook":"${desk}"}`},
+	"flashcard.create_card":   {`{"deckID":"","blockIDs":["${details}","${linksP}"]}`, `{"deckID":"${deck}","blockIDs":["${linksP}"]}`, `{"deckID":"","blockIDs":["${details}","${secretP}"]}`},
+	"flashcard.remove_card":   {`{"deckID":"","blockIDs":["${details}"]}`, `{"deckID":"${deck}","blockIDs":["${intro}"]}`, `{"deckID":"","blockIDs":["${secretP}"]}`},
 	"notebook.set_conf":       {`{"notebook":"${desk}","conf":{"dailyNoteSavePath":"/daily"}}`},
 	"search.find_replace": {
 		`{"k":"harbour","r":"port","ids":["${alpha}","${beta}"]}`, `{"k":"Nightfall","r":"x","ids":["${links}"]}`, `{"k":"Last","r":"Final","ids":["${links}"]}`,

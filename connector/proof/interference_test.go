@@ -243,11 +243,12 @@ const (
 
 // refusedHere are actions that answer nobody in these worlds, with the reason.
 var refusedHere = map[string]string{
-	"search.semantic":     "it is refused while anything is hidden, and the sample kernel has no embedding service",
-	"system.conf":         "it is refused while anything is hidden",
-	"system.perform_sync": "the sample kernel has no sync",
-	"tag.rename":          "it is refused while anything is hidden",
-	"tag.remove":          "it is refused while anything is hidden",
+	"search.semantic":       "it is refused while anything is hidden, and the sample kernel has no embedding service",
+	"flashcard.review_card": "the kernel chooses the ids of cards, so none can be named here; connector/tools tries its levels",
+	"system.conf":           "it is refused while anything is hidden",
+	"system.perform_sync":   "the sample kernel has no sync",
+	"tag.rename":            "it is refused while anything is hidden",
+	"tag.remove":            "it is refused while anything is hidden",
 }
 
 // bound are the actions that have a handler; the others answer unsupported and

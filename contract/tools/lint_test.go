@@ -92,6 +92,14 @@ var unreferenced = map[string]string{
 	"notebook.set_conf.conf.refCreateSavePath":     "a template",
 	"notebook.set_conf.conf.dailyNoteSavePath":     "a template",
 	"notebook.set_conf.conf.dailyNoteTemplatePath": "a file of the workspace",
+	"flashcard.list_cards.deckID":                  "a deck belongs to no notebook",
+	"flashcard.list_cards.reviewedCards.cardID":    "leaves out of a list",
+	"flashcard.get_cards.deckID":                   "a deck belongs to no notebook",
+	"flashcard.review_card.deckID":                 "a deck belongs to no notebook",
+	"flashcard.review_card.cardID":                 "a card is looked for among those of readable blocks, whose level counts",
+	"flashcard.review_card.reviewedCards.cardID":   "not used",
+	"flashcard.create_card.deckID":                 "a deck belongs to no notebook",
+	"flashcard.remove_card.deckID":                 "a deck belongs to no notebook",
 	"system.conf.keyPath":                          "a setting",
 }
 
