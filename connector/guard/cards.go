@@ -97,9 +97,18 @@ func (s *Session) Flashcards(ctx context.Context, deck string) ([]Flashcard, err
 		cards = append(cards, of...)
 	}
 	slices.SortStableFunc(cards, func(a, b Flashcard) int {
-		return cmp.Or(a.Due.Compare(b.Due), strings.Compare(a.ID, b.ID), strings.Compare(a.DeckID, b.DeckID))
+		return cmp.Or(a.known().Compare(b.known()), strings.Compare(a.ID, b.ID), strings.Compare(a.DeckID, b.DeckID))
 	})
 	return cards, nil
+}
+
+// known is when a card is due, the zero time for one that was never reviewed: of
+// that SiYuan says the moment at which it is asked.
+func (c Flashcard) known() time.Time {
+	if c.LastReview.IsZero() {
+		return time.Time{}
+	}
+	return c.Due
 }
 
 func (s *Session) cardsOf(ctx context.Context, deck siyuan.ID) ([]Flashcard, error) {
@@ -138,13 +147,14 @@ func (s *Session) cardsOf(ctx context.Context, deck siyuan.ID) ([]Flashcard, err
 	return cards, nil
 }
 
-// cardTime reads a time of the kernel; what cannot be read is the zero time.
+// cardTime reads a time of the kernel, in the milliseconds of its clock; what
+// cannot be read is the zero time.
 func cardTime(text string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		return time.Time{}
 	}
-	return t.UTC()
+	return t.UTC().Truncate(time.Millisecond)
 }
 
 // Link is a reference between two readable blocks.

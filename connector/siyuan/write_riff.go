@@ -29,10 +29,10 @@ func (w *Writer) RemoveDeck(ctx context.Context, deck ID) error {
 }
 
 // AddCards makes cards of blocks. Missing blocks are counted too. An unknown deck
-// is answered null, which is OutcomeUnknown here: the blocks were marked as its
-// cards all the same.
+// is answered null, the zero Deck: the blocks were marked as its cards all the
+// same.
 func (w *Writer) AddCards(ctx context.Context, deck ID, blocks []ID) (Deck, error) {
-	return write[Deck](ctx, w, "riff/addRiffCards", args{"deckID": deck, "blockIDs": list(blocks)}, 0)
+	return write[Deck](ctx, w, "riff/addRiffCards", args{"deckID": deck, "blockIDs": list(blocks)}, nullable)
 }
 
 // RemoveCards removes the cards of blocks from a deck; "" is all decks.

@@ -111,6 +111,9 @@ var cutWrites = map[string][]string{
 	"document.duplicate":         {`{"id":"` + betaDoc + `"}`},
 	"document.heading_to_doc":    {`{"headingID":"` + betaHead + `","targetNotebook":"` + guardtest.Work + `"}`},
 	"document.doc_to_heading":    {`{"srcID":"20240102100300-gammado","targetID":"` + guardtest.Projects + `"}`},
+	"flashcard.create_card":      {`{"deckID":"","blockIDs":["` + betaText + `","` + twinText + `"]}`},
+	"flashcard.remove_card":      {`{"deckID":"","blockIDs":["` + guardtest.Intro + `"]}`},
+	"flashcard.review_card":      {`{"deckID":"20230218211946-2kw8jgx","cardID":"` + guardtest.Card + `","rating":3}`},
 	"fs.write":                   {`{"path":"/Work/New","markdown":"First."}`, `{"path":"/Work/Beta/Gamma","markdown":"All new.","overwrite":true}`},
 	"fs.replace":                 {`{"path":"/Work/Beta","edit":[{"old":"word","new":"phrase","replaceAll":true}]}`},
 	"fs.reorder":                 {`{"path":"/Work","orderedPaths":["/Work/Beta","/Work/Projects"]}`},
@@ -203,6 +206,9 @@ func cutDesk(t *testing.T, c *cutter, id string) *onceDesk {
 	d := newOnceDeskWith(t, cutNotes())
 	if strings.HasPrefix(id, "av.") {
 		guardtest.AddDatabase(t, d.Client.Writer())
+	}
+	if strings.HasPrefix(id, "flashcard.") {
+		guardtest.AddCard(t, d.Client.Writer(), d.Kernel.Dir())
 	}
 	c.isWrite = d.Kernel.Faults().IsWrite
 	d.Between(c.wrap)

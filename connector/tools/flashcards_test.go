@@ -2,6 +2,7 @@ package tools_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,7 +146,7 @@ func TestCardsAreMadeAndTakenAwayOnce(t *testing.T) {
 		action, endpoint string
 		want             contract.Code
 	}{
-		{"create", "add", contract.OutcomeUnknown}, // an answer without a deck, as SiYuan gives it for one that is not there
+		{"create", "add", contract.WriteNotPersisted},
 		{"remove", "remove", contract.WriteNotPersisted},
 	} {
 		d.Kernel.Faults().Set("/api/riff/"+c.endpoint+"RiffCards", samplekernel.Fault{Kind: samplekernel.FaultNoEffect})
@@ -167,10 +168,11 @@ func TestLiveFlashcards(t *testing.T) {
 	}
 	list := `{"scope":"tree","filter":"due","rootID":"` + id + `"}`
 	out := due(t, d, g, list)
-	if len(out.Cards) != 2 || out.Cards[0].Front != "The capital of ____ is Paris." || out.UnreviewedNewCardCount != 2 {
+	i := slices.IndexFunc(out.Cards, func(c catalogue.Flashcard) bool { return c.BlockID == cloze })
+	if len(out.Cards) != 2 || i < 0 || out.Cards[i].Front != "The capital of ____ is Paris." || out.UnreviewedNewCardCount != 2 {
 		t.Fatalf("due %+v", out)
 	}
-	rated := ok[catalogue.FlashcardReviewCardOut](t, d, g, "flashcard.review_card", fmt.Sprintf(`{"deckID":%q,"cardID":%q,"rating":3}`, guard.BuiltinDeck, out.Cards[0].CardID))
+	rated := ok[catalogue.FlashcardReviewCardOut](t, d, g, "flashcard.review_card", fmt.Sprintf(`{"deckID":%q,"cardID":%q,"rating":3}`, guard.BuiltinDeck, out.Cards[i].CardID))
 	if rated.Reps != 1 || cardBlocks(due(t, d, g, list).Cards) != heading {
 		t.Errorf("rated %+v", rated)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"siyuan-broker/connector/guard/guardtest"
 	"siyuan-broker/connector/policy"
+	"siyuan-broker/connector/siyuan"
 	"siyuan-broker/contract"
 	catalogue "siyuan-broker/contract/tools"
 )
@@ -45,6 +46,9 @@ func longReads() map[string]long {
 		"av.get_attribute_view_filter_sort": {why: "the conditions of one view"},
 		"av.search":                         {why: "databases up to the budget, each with three rows"},
 		"av.get_primary_key_values":         {why: "pages of rows, made smaller for the budget"},
+		"flashcard.get_decks":               {args: `{}`, why: "a line for each deck"},
+		"flashcard.get_cards":               {args: `{"deckID":""}`, list: "cards"},
+		"flashcard.list_cards":              {args: `{"scope":"all","filter":"due"}`, cut: "narrow the scope"},
 		"notebook.list":                     {args: `{}`, why: "a line for each notebook"},
 		"notebook.get_conf":                 {args: nb, why: "the settings of one notebook"},
 		"notebook.get_permissions":          {args: `{}`, why: "a line for each notebook"},
@@ -101,9 +105,14 @@ func longHome(t *testing.T) *guardtest.Home {
 	for id, doc := range map[string][2]string{longDoc: {"Long", text}, headsDoc: {"Heads", heads}, "20240107000013-brokend": {"Broken", broken}, manyDocs: {"Many", "x"}} {
 		h.Add(t, guardtest.Doc{Box: guardtest.Work, Path: "/" + id + ".sy", Title: doc[0], Text: doc[1]})
 	}
+	var cards []siyuan.ID
 	for i := range 24 {
+		cards = append(cards, siyuan.ID(fmt.Sprintf("202401070001%02d-longblk", i)))
 		id := fmt.Sprintf("202401070002%02d-manydoc", i)
 		h.Add(t, guardtest.Doc{Box: guardtest.Work, Path: "/" + manyDocs + "/" + id + ".sy", Title: fmt.Sprintf("Doc %02d %s", i, strings.Repeat("标题", i*7%40)), Text: "x"})
+	}
+	if _, err := h.Client.Writer().AddCards(context.Background(), siyuan.BuiltinDeck, cards); err != nil {
+		t.Fatal(err)
 	}
 	return h
 }

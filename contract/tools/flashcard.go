@@ -141,7 +141,7 @@ var (
 		Name: "create_card", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced,
 		Summary: "Make cards of blocks.", ParamAliases: cardBlock,
 		Guidance: []string{"Good cards are one fact: ==mark== what is to be hidden, or put the answer below the first line of a list item or super block."},
-		Examples: []string{`{"deckID":"","blockIDs":["20240102110002-block02"]}`},
+		Examples: []string{`{"deckID":"","blockIDs":["20240102110003-block03"]}`},
 	})
 	FlashcardRemoveCard = define[FlashcardRemoveCardIn, FlashcardChangeOut](Action{
 		Name: "remove_card", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Guarded: OnState,

@@ -152,6 +152,9 @@ func TestK39NothingIsWrittenIntoADocumentThatSyncIsReplacing(t *testing.T) {
 		"document.move":   `{"fromIDs":["` + guardtest.Alpha + `"],"toID":"` + guardtest.Work + `"}`,
 		"document.remove": `{"id":"` + guardtest.Alpha + `"}`,
 
+		"flashcard.create_card": `{"deckID":"","blockIDs":["` + guardtest.Heading + `"]}`,
+		"flashcard.remove_card": `{"deckID":"","blockIDs":["` + guardtest.Intro + `"]}`,
+
 		"fs.write":   `{"path":"/Work/Projects/Beta","markdown":"x","overwrite":true}`,
 		"fs.replace": `{"path":"/Work/Projects/Alpha","old":"small","new":"big"}`,
 		"fs.mv":      `{"from":"/Work/Projects/Alpha","to":"/Work/Alpha"}`,

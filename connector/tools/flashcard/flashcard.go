@@ -45,11 +45,11 @@ func listCards(ctx context.Context, r *tools.Request, in catalogue.FlashcardList
 	if err != nil {
 		return out, err
 	}
-	now, err := r.Session.Clock(ctx)
+	cards, err := r.Session.Flashcards(ctx, deck)
 	if err != nil {
 		return out, err
 	}
-	cards, err := r.Session.Flashcards(ctx, deck)
+	now, err := r.Session.Clock(ctx) // after the cards: a new one is due at the moment at which it is asked for
 	if err != nil {
 		return out, err
 	}
