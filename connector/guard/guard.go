@@ -39,6 +39,7 @@ type Guard struct {
 	w     *siyuan.Writer
 	opt   Options
 	judge judge
+	lists *listing
 }
 
 // New makes the guard of one kernel.
@@ -65,7 +66,7 @@ func New(r *siyuan.Reader, w *siyuan.Writer, opt Options) *Guard {
 		opt.Secret = make([]byte, sha256.Size)
 		_, _ = rand.Read(opt.Secret) // never fails
 	}
-	return &Guard{r: r, w: w, opt: opt}
+	return &Guard{r: r, w: w, opt: opt, lists: newListing()}
 }
 
 // Workspace is the notebooks of the kernel at one moment, hidden ones too. It
@@ -73,9 +74,13 @@ func New(r *siyuan.Reader, w *siyuan.Writer, opt Options) *Guard {
 // from; it must not be shown to agents.
 type Workspace struct{ notebooks []siyuan.Notebook }
 
-// Workspace lists the notebooks. It is one kernel call.
+// Workspace lists the notebooks. It is one kernel call, or none for a call that
+// waited for that of another.
 func (g *Guard) Workspace(ctx context.Context) (Workspace, error) {
-	all, _, err := g.r.Notebooks(ctx)
+	all, err := g.lists.get(ctx, func(ctx context.Context) ([]siyuan.Notebook, error) {
+		all, _, err := g.r.Notebooks(ctx)
+		return all, err
+	})
 	if err != nil {
 		return Workspace{}, err
 	}
