@@ -1,9 +1,7 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -16,8 +14,7 @@ import (
 	"siyuan-broker/tenants"
 )
 
-// profilesMax bounds the tool lists kept, about 60 KB each. They hold nothing
-// of a tenant: principals of one profile share one.
+// profilesMax bounds the profiles kept, about 200 KB each.
 const profilesMax = 256
 
 // listTTL is how long clients may keep a list without asking; a change is
@@ -26,7 +23,7 @@ const listTTL = 30_000 // milliseconds
 
 type agentKey struct{ tenant, agent tenants.ID }
 
-// agentServer is the SDK server of one agent, with exactly its tools. One each,
+// agentServer is the SDK server of one agent, with exactly its lists. One each,
 // because the SDK can tell only all sessions of a server that a list changed,
 // and because revoking an agent means closing its sessions and no others.
 type agentServer struct {
@@ -38,23 +35,23 @@ type agentServer struct {
 	meta             atomic.Pointer[[]byte] // see knowsMeta
 
 	mu       sync.Mutex
-	snapshot *admission.Snapshot // the tools are those of
-	tools    map[string]*mcp.Tool
+	snapshot *admission.Snapshot // the lists are those of
+	shown    shown
 }
 
 func (a *agentServer) revokedBy(r tenants.Revocation) bool {
 	return ends(r, a.principal.Tenant, a.principal.Member, a.principal.Agent, a.principal.Instance)
 }
 
-// agentFor returns the server of a principal, showing the tools of the given
-// snapshot.
+// agentFor returns the server of a principal, showing what the given snapshot
+// lets them use.
 func (s *Server) agentFor(snap *admission.Snapshot) *agentServer {
 	p := snap.Principal
 	key := agentKey{p.Tenant, p.Agent}
 	s.agentsMu.Lock()
 	a, ok := s.agents.Get(key)
 	if !ok {
-		a = &agentServer{key: key, principal: p, mcp: s.newServer(), tools: map[string]*mcp.Tool{}}
+		a = &agentServer{key: key, principal: p, mcp: s.newServer()}
 		s.agents.Add(key, a)
 	}
 	s.agentsMu.Unlock()
@@ -69,17 +66,29 @@ func (s *Server) implementation() *mcp.Implementation {
 func (s *Server) newServer() *mcp.Server {
 	srv := s.cfg.build(s.implementation(), &mcp.ServerOptions{
 		Instructions: disclosure.Instructions(s.cfg.Preface),
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
-		// The default scope is "public", which would let a proxy share one
-		// tenant's list with another.
-		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope, c.TTLMs = "private", listTTL },
+		Capabilities: &mcp.ServerCapabilities{
+			Tools: &mcp.ToolCapabilities{ListChanged: true}, Resources: &mcp.ResourceCapabilities{ListChanged: true}, Prompts: &mcp.PromptCapabilities{ListChanged: true},
+		},
+		CompletionHandler: s.completion,
+		SetCacheable:      cacheable,
 	})
 	srv.AddReceivingMiddleware(s.bound, s.answerUnlisted)
-	s.addHelp(srv)
 	return srv
 }
 
-// show makes a server's tools those of a snapshot, unless a newer one was shown
+// cacheable says how long clients may keep an answer. The default scope is
+// "public", which would let a proxy share one tenant's list with another. What
+// comes from notes is read anew.
+func cacheable(_ context.Context, req mcp.Request, c *mcp.Cacheable) {
+	c.CacheScope, c.TTLMs = "private", listTTL
+	if read, ok := req.(*mcp.ReadResourceRequest); ok {
+		if _, live := disclosure.CallAt(read.Params.URI); live {
+			c.TTLMs = 0
+		}
+	}
+}
+
+// show makes a server's lists those of a snapshot, unless a newer one was shown
 // already: requests overtake each other. The SDK tells open sessions when that
 // changes anything.
 func (s *Server) show(a *agentServer, snap *admission.Snapshot) {
@@ -89,50 +98,7 @@ func (s *Server) show(a *agentServer, snap *admission.Snapshot) {
 		return
 	}
 	a.snapshot = snap
-	want := map[string]*mcp.Tool{}
-	for _, t := range s.toolsOf(snap) {
-		want[t.Name] = t
-		if !sameTool(a.tools[t.Name], t) {
-			a.mcp.AddTool(t, s.handleCall)
-		}
-	}
-	var gone []string
-	for name := range a.tools {
-		if want[name] == nil {
-			gone = append(gone, name)
-		}
-	}
-	if len(gone) > 0 {
-		a.mcp.RemoveTools(gone...)
-	}
-	a.tools = want
-}
-
-func sameTool(a, b *mcp.Tool) bool {
-	return a == b || a != nil && a.Title == b.Title && a.Description == b.Description && bytes.Equal(schemaOf(a), schemaOf(b)) &&
-		a.Annotations.ReadOnlyHint == b.Annotations.ReadOnlyHint && *a.Annotations.DestructiveHint == *b.Annotations.DestructiveHint
-}
-
-func schemaOf(t *mcp.Tool) []byte {
-	raw, _ := t.InputSchema.(json.RawMessage) // toolsOf sets nothing else
-	return raw
-}
-
-// toolsOf is the tool list of a snapshot, shared by all of its profile.
-func (s *Server) toolsOf(snap *admission.Snapshot) []*mcp.Tool {
-	profile := snap.Profile()
-	if list, ok := s.profiles.Get(profile); ok {
-		return list
-	}
-	var list []*mcp.Tool
-	for _, d := range disclosure.List(s.cfg.Catalogue, snap.Enabled, snap.Strict()) {
-		list = append(list, &mcp.Tool{
-			Name: d.Name, Title: d.Title, Description: d.Description, InputSchema: d.InputSchema,
-			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: d.ReadOnly, DestructiveHint: &d.Destructive},
-		})
-	}
-	s.profiles.Add(profile, list)
-	return list
+	s.showProfile(a.mcp, &a.shown, s.profileOf(snap))
 }
 
 // changes collects the tenants whose open sessions have to be looked at.

@@ -36,7 +36,7 @@ type Server struct {
 
 	agents   *lru.Cache[agentKey, *agentServer]
 	agentsMu sync.Mutex // held to get or create
-	profiles *lru.Cache[[sha256.Size]byte, []*mcp.Tool]
+	profiles *lru.Cache[[sha256.Size]byte, *profile]
 
 	sessions *sessionTable
 	tickets  *ticketKeys
@@ -82,8 +82,8 @@ func New(c Config) (*Server, error) {
 	if s.agents, err = lru.NewWithEvict(c.MaxAgents, func(_ agentKey, a *agentServer) { s.closeSessions(a) }); err != nil {
 		return nil, fmt.Errorf("cache of %d agents: %w", c.MaxAgents, err)
 	}
-	if s.profiles, err = lru.New[[sha256.Size]byte, []*mcp.Tool](profilesMax); err != nil {
-		return nil, fmt.Errorf("cache of tool lists: %w", err)
+	if s.profiles, err = lru.New[[sha256.Size]byte, *profile](profilesMax); err != nil {
+		return nil, fmt.Errorf("cache of profiles: %w", err)
 	}
 	name, err := json.Marshal(s.implementation())
 	if err != nil {

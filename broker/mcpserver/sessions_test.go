@@ -86,11 +86,11 @@ func TestAnOldSnapshotDoesNotUndoANewerList(t *testing.T) {
 	a := r.server.agentFor(of(7, facts(tenantA, agent)))
 	r.server.agentFor(of(9, off(tenantA, agent, "search")))
 	r.server.agentFor(of(8, facts(tenantA, agent))) // a request that was held up
-	if a.tools["search"] != nil {
+	if a.shown.tools["search"] != nil {
 		t.Error("search came back with an older snapshot")
 	}
 	r.server.agentFor(of(10, facts(tenantA, agent)))
-	if a.tools["search"] == nil {
+	if a.shown.tools["search"] == nil {
 		t.Error("search did not come back with a newer one")
 	}
 }
