@@ -35,12 +35,17 @@ func (s *Session) Tree(ctx context.Context, n Notebook, storage string, depth in
 	if err != nil {
 		return nil, false, err
 	}
-	found, err := s.g.sql(ctx, fmt.Sprintf("SELECT DISTINCT id, box, path, content, ial FROM blocks WHERE type = 'd' AND id <> box AND (%s) ORDER BY path, id LIMIT %d", where, maxNodes+1))
+	found, err := s.g.sql(ctx, fmt.Sprintf("SELECT DISTINCT id, box, path, content, ial, updated FROM blocks WHERE type = 'd' AND id <> box AND (%s) ORDER BY path, id, updated DESC LIMIT %d", where, maxNodes+1))
 	if err != nil {
 		return nil, false, err
 	}
 	below := map[string][]Node{} // by the folder of the storage path
+	seen := map[string]bool{}    // the index may have a document twice for a while: before and after a change
 	for _, r := range found[:min(len(found), maxNodes)] {
+		if seen[r.Text("id")] {
+			continue
+		}
+		seen[r.Text("id")] = true
 		node := Node{ID: r.Text("id"), Name: withoutZWSP(r.Text("content")), Icon: iconOf(r.Text("ial")), Path: r.Text("path")}
 		folder := strings.TrimSuffix(path.Dir(node.Path), "/")
 		below[folder] = append(below[folder], node)

@@ -93,6 +93,24 @@ func TestGetDocAsHTML(t *testing.T) {
 	}
 }
 
+// SiYuan's index has a document twice for a while after it changed.
+func TestATreeHasADocumentOnceThoughTheIndexHasItTwice(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, policy.Fixed(contract.ReadWrite))
+	const top, child = "20240101100000-topdoc1", "20240101100000-childoc"
+	row := func(id, path, title, ial string) string {
+		return fmt.Sprintf(`{"id":"%s","box":"%s","path":"%s","content":"%s","ial":"%s","updated":"20240101100000"}`, id, guardtest.Work, path, title, ial)
+	}
+	d.Home.Answer("/api/query/sql", "["+strings.Join([]string{
+		row(top, "/"+top+".sy", "Top", ""), row(top, "/"+top+".sy", "Top", "{: icon=x}"),
+		row(child, "/"+top+"/"+child+".sy", "Child", ""), row(child, "/"+top+"/"+child+".sy", "Child of old", ""),
+	}, ",")+"]")
+	out := ok[catalogue.DocumentListTreeOut](t, d, writer(), "document.list_tree", `{"notebook":"`+guardtest.Work+`","path":"/"}`)
+	if len(out.Tree) != 1 || len(out.Tree[0].Children) != 1 || out.Tree[0].Children[0].Name != "Child" || out.Truncated {
+		t.Errorf("%+v", out)
+	}
+}
+
 func TestListTreeHasNoTreeForALeafAndMarksWhatItCuts(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, policy.Fixed(contract.ReadWrite))
