@@ -183,12 +183,12 @@ func TestADocumentThatCannotBeReadSaysWhy(t *testing.T) {
 				code int64
 				says string
 			}{
-				"hidden or missing":  {doc, contract.Fail(contract.NotFound, "There is no such document."), mcp.CodeResourceNotFound, ""},
+				"hidden or missing":  {doc, contract.Fail(contract.NotFound, "There is no such document."), jsonrpc.CodeInvalidParams, ""},
 				"offline":            {doc, contract.Fail(contract.ConnectorOffline, "The home of these notes is not connected."), codeUnavailable, "The home of these notes is not connected."},
 				"too many calls":     {doc, contract.Fail(contract.RateLimited, "Too many calls.").After(7), codeUnavailable, "Too many calls."},
-				"no id":              {"siyuan://doc/nonsense", nil, mcp.CodeResourceNotFound, ""},
-				"no number":          {doc + "?blockStart=x", nil, mcp.CodeResourceNotFound, ""},
-				"a number too large": {doc + "?blockStart=99999999", nil, mcp.CodeResourceNotFound, ""},
+				"no id":              {"siyuan://doc/nonsense", nil, jsonrpc.CodeInvalidParams, ""},
+				"no number":          {doc + "?blockStart=x", nil, jsonrpc.CodeInvalidParams, ""},
+				"a number too large": {doc + "?blockStart=99999999", nil, jsonrpc.CodeInvalidParams, ""},
 			} {
 				r.home.will(func(context.Context, relayed) contract.Result { return contract.Result{Err: x.err} })
 				_, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: x.uri})

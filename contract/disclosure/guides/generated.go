@@ -14,14 +14,13 @@ const (
 
 // generated puts the catalogue's own words into a page.
 func (l *Library) generated(s source, r reader) string {
-	body := s.body
-	if strings.Contains(body, overviewMark) {
-		body = strings.Replace(body, overviewMark, l.overview(r), 1)
+	switch {
+	case strings.Contains(s.body, overviewMark):
+		return strings.Replace(s.body, overviewMark, l.overview(r), 1)
+	case strings.Contains(s.body, examplesMark):
+		return strings.Replace(s.body, examplesMark, l.examples(r), 1)
 	}
-	if strings.Contains(body, examplesMark) {
-		body = strings.Replace(body, examplesMark, l.examples(r), 1)
-	}
-	return body
+	return s.body
 }
 
 // overview has a section for every tool with the signatures of its actions.
