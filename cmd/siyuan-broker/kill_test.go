@@ -238,8 +238,12 @@ func cloneArgs(args map[string]any) map[string]any {
 // sure calls until it succeeds; only undisturbed calls are made so.
 func (d *doomed) sure(args map[string]any) map[string]any {
 	d.t.Helper()
+	key, err := uuid.NewV7() // or a repeat would be another call
+	d.check(err)
+	args = cloneArgs(args)
+	args["requestId"] = key.String()
 	var last tell
-	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); {
+	for limit := time.Now().Add(60 * time.Second); time.Now().Before(limit); {
 		if last = d.call(args); last.body != nil {
 			return last.body
 		}
