@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"path"
 	"slices"
@@ -18,16 +19,22 @@ type Asset struct {
 	s     *Session
 	path  string
 	level contract.Level
+	boxes []siyuan.ID // that link to it; none of a file that no note links to
+	size  int64
 }
 
 // Path is the asset's path as notes link to it, beginning with assets/.
 func (a Asset) Path() string { return a.path }
+
+// Size is how many bytes the file has.
+func (a Asset) Size() int64 { return a.size }
 
 // assetPath accepts a clean path of a file below assets/, and nothing that
 // could leave it: the kernel serves its configuration, token included, to
 // whoever asks for the right path.
 func assetPath(p string) (string, bool) {
 	p = strings.TrimPrefix(strings.TrimPrefix(p, "/"), "data/")
+	p, _, _ = strings.Cut(p, "?") // the page of a PDF
 	if !strings.HasPrefix(p, "assets/") || path.Clean(p) != p || strings.ContainsAny(p, "\\%\x00") {
 		return "", false
 	}
@@ -45,55 +52,148 @@ func leavesAssets(p string) bool {
 	return slices.Contains(strings.FieldsFunc(p, func(r rune) bool { return r == '/' || r == '\\' }), "..")
 }
 
-// Asset proves a level for an asset: the least of the levels in all notebooks
-// that link to it. One that nothing readable links to, or something hidden does,
-// does not exist.
+// Asset proves a level for a file: the least of the levels in all notebooks that
+// link to it. One that something hidden links to does not exist, and neither does
+// one that nothing readable links to, but for those from whom nothing is hidden:
+// they reach it with the assets switch, and read what only databases or closed
+// notebooks link to.
 func (s *Session) Asset(ctx context.Context, file string, need contract.Level) (Asset, error) {
-	missing := contract.Fail(contract.NotFound, "There is no such asset.")
 	clean, ok := assetPath(file)
 	if !ok {
-		return Asset{}, missing
+		return Asset{}, noAsset()
 	}
-	found, err := s.g.sql(ctx, "SELECT DISTINCT box FROM assets WHERE path = "+quoteSQL(clean)+" ORDER BY box LIMIT 10000")
+	boxes, err := s.linking(ctx, clean)
 	if err != nil {
 		return Asset{}, err
 	}
-	if len(found) == 0 {
-		return Asset{}, missing
+	a := Asset{s: s, path: clean, level: contract.ReadWriteDelete, boxes: boxes}
+	for _, box := range boxes {
+		a.level = min(a.level, s.level(box))
 	}
-	a := Asset{s: s, path: clean, level: contract.ReadWriteDelete}
-	for _, r := range found {
-		a.level = min(a.level, s.level(siyuan.ID(r.Text("box"))))
+	if a.level == contract.None || len(boxes) == 0 && !s.whole() {
+		return Asset{}, noAsset()
 	}
-	if a.level == contract.None {
-		return Asset{}, missing
-	}
-	for _, r := range found {
-		s.touch(siyuan.ID(r.Text("box")))
-		if err := s.prove(siyuan.ID(r.Text("box")), need); err != nil {
+	for _, box := range boxes {
+		s.touch(box)
+		if err := s.prove(box, need); err != nil {
 			return Asset{}, err
 		}
 	}
-	return a, nil
+	if len(boxes) == 0 {
+		if err := s.proveLoose(ctx, clean, need); err != nil {
+			return Asset{}, err
+		}
+	}
+	st, err := s.g.r.StatAsset(ctx, clean) // follows no symbolic link out of the folder
+	if siyuan.KindOf(err) == siyuan.Rejected {
+		return Asset{}, noAsset()
+	}
+	a.size = st.Size
+	return a, err
+}
+
+func noAsset() error { return contract.Fail(contract.NotFound, "There is no such asset.") }
+
+// linking lists the notebooks with a note that links to a file, hidden ones too.
+// A link may have a page or a fragment behind it, be percent-encoded, or take a
+// detour. Covers that begin with a slash are not among SiYuan's links.
+func (s *Session) linking(ctx context.Context, clean string) ([]siyuan.ID, error) {
+	n := len([]rune(clean))
+	found, err := s.g.sql(ctx, fmt.Sprintf("SELECT DISTINCT path, box FROM assets WHERE path = %[1]s OR substr(path, 1, %[2]d) IN (%[1]s || '?', %[1]s || '#')"+
+		" OR instr(path, '%%') OR instr(path, './') OR instr(path, '//') UNION SELECT DISTINCT %[1]s, box FROM blocks WHERE type = 'd' AND instr(ial, '%[3]s=') AND instr(replace(ial, '&amp;', '&'), '/' || %[1]s) ORDER BY 2 LIMIT %[4]d",
+		quoteSQL(clean), n+1, coverAttr, maxLinkRows))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == maxLinkRows { // what was cut off may be hidden
+		return nil, contract.Fail(contract.TooLarge, "There are too many links to tell which notebooks a file belongs to.")
+	}
+	var boxes []siyuan.ID
+	for _, r := range found {
+		if leadsTo(r.Text("path"), clean) {
+			boxes = append(boxes, siyuan.ID(r.Text("box")))
+		}
+	}
+	return unique(boxes), nil
+}
+
+// leadsTo reports whether a link of a note leads to a file.
+func leadsTo(link, clean string) bool {
+	link, _, _ = strings.Cut(link, "?")
+	if plain, err := url.PathUnescape(link); err == nil {
+		link = plain
+	}
+	link = path.Clean(link)
+	return link == clean || strings.HasPrefix(link, clean+"#")
+}
+
+// proveLoose proves a level for a file that no note in an open notebook links to,
+// for a caller from whom nothing is hidden.
+func (s *Session) proveLoose(ctx context.Context, clean string, need contract.Level) error {
+	unused, err := s.g.r.UnusedAssets(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case slices.ContainsFunc(unused, func(u siyuan.UnusedItem) bool { return u.Item == clean }):
+		return s.holds(contract.SwitchAssets)
+	case !contract.Read.Allows(need):
+		return contract.Fail(contract.Unsupported, "Only a database or a closed notebook links to this file, so it cannot be told whose it is.").
+			WithHint("Link to it in a note of an open notebook first, or ask the person to change it in SiYuan.")
+	}
+	return nil
+}
+
+// useAsset checks that a reference is of this session.
+func (s *Session) useAsset(a Asset) error {
+	if a.s != s {
+		return contract.Internalf(errors.New("guard: reference of another session"), "use asset")
+	}
+	return nil
 }
 
 // AssetFile reads an asset, with the content type the kernel guessed.
 func (s *Session) AssetFile(ctx context.Context, a Asset) (data []byte, contentType string, err error) {
-	if a.s != s {
-		return nil, "", contract.Internalf(errors.New("guard: reference of another session"), "use asset")
+	if err := s.useAsset(a); err != nil {
+		return nil, "", err
 	}
 	f, err := s.g.r.GetFile(ctx, "/data/"+a.path)
 	if siyuan.KindOf(err) == siyuan.Missing {
-		err = contract.Fail(contract.NotFound, "There is no such asset.")
+		err = noAsset()
 	}
 	return f.Data, f.ContentType, err
 }
 
-// DocAssets lists the assets a document links to.
-func (s *Session) DocAssets(ctx context.Context, d Doc) ([]string, error) {
+// DocAssets lists the files a document links to, or only the images. While
+// anything is hidden from the caller, those in the cells of databases are left
+// out: the cell may be of a hidden note.
+func (s *Session) DocAssets(ctx context.Context, d Doc, images bool) ([]string, error) {
 	if err := s.use(d.nb, contract.Read); err != nil {
 		return nil, err
 	}
-	paths, err := s.g.r.DocAssets(ctx, d.id)
-	return paths, s.vanished(err, "document", d.id)
+	list := s.g.r.DocAssets
+	if images {
+		list = s.g.r.DocImages
+	}
+	paths, err := list(ctx, d.id)
+	if err != nil || len(paths) == 0 || s.whole() {
+		return paths, s.vanished(err, "document", d.id)
+	}
+	rows, err := s.g.sql(ctx, fmt.Sprintf("SELECT DISTINCT path FROM assets WHERE root_id = %s LIMIT %d", quoteSQL(d.ID()), maxLinkRows))
+	if err != nil {
+		return nil, err
+	}
+	own := map[string]bool{}
+	for _, r := range rows {
+		own[r.Text("path")] = true
+	}
+	return slices.DeleteFunc(paths, func(p string) bool { return !own[p] }), nil
+}
+
+// ImageText is the text that SiYuan recognised in an image, "" when there is none.
+func (s *Session) ImageText(ctx context.Context, a Asset) (string, error) {
+	if err := s.useAsset(a); err != nil {
+		return "", err
+	}
+	return s.g.r.ImageOCR(ctx, a.path)
 }

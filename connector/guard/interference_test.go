@@ -69,7 +69,7 @@ func observe(s *guard.Session, id string) string {
 		parts, err := s.DocDOM(ctx, d, 100)
 		dom, n := strings.Join(parts, ""), len(parts)
 		note("document", fmt.Sprint(dom, n), err)
-		assets, err := s.DocAssets(ctx, d)
+		assets, err := s.DocAssets(ctx, d, false)
 		note("assets", assets, err)
 	} else {
 		note("doc", nil, err)

@@ -110,6 +110,7 @@ func (g *generator) textCorners(a *tools.Action) (list []json.RawMessage) {
 // telling are arguments that no rule would make: those that take a text or an
 // order which is there.
 var telling = map[string][]string{
+	"file.get_image_ocr_text":           {`{"path":"assets/desk-${asset}.txt"}`, `{"path":"/data/assets/desk-${asset}.txt?p=2"}`, `{"path":"assets/shared-${asset}.png"}`, `{"path":"assets/secret-${asset}.txt"}`, `{"path":"assets/own-${asset}.txt"}`},
 	"av.get_attribute_view_filter_sort": {`{"id":"${board}"}`, `{"id":"${board}","blockID":"${boardBlock}"}`},
 	"av.set_cells": {
 		`{"avID":"${board}","cells":[{"rowID":"${row_board_intro}","columnID":"${boardNote}","valueType":"text","text":"lantern"}]}`,
@@ -133,6 +134,7 @@ var telling = map[string][]string{
 	"document.heading_to_doc": {`{"headingID":"${heading2}","targetNotebook":"${desk}"}`, `{"headingID":"${linksH}","targetNotebook":"${desk}"}`, `{"headingID":"${linksH2}","targetNotebook":"${desk}"}`},
 	"flashcard.create_card":   {`{"deckID":"","blockIDs":["${details}","${linksP}"]}`, `{"deckID":"${deck}","blockIDs":["${linksP}"]}`, `{"deckID":"","blockIDs":["${details}","${secretP}"]}`},
 	"flashcard.remove_card":   {`{"deckID":"","blockIDs":["${details}"]}`, `{"deckID":"${deck}","blockIDs":["${intro}"]}`, `{"deckID":"","blockIDs":["${secretP}"]}`},
+	"notebook.create":         {`{"name":"Books"}`, `{"name":"Log books","icon":"1f4d4"}`, `{"name":"Private"}`},
 	"notebook.set_conf":       {`{"notebook":"${desk}","conf":{"dailyNoteSavePath":"/daily"}}`},
 	"search.find_replace": {
 		`{"k":"harbour","r":"port","ids":["${alpha}","${beta}"]}`, `{"k":"Nightfall","r":"x","ids":["${links}"]}`, `{"k":"Last","r":"Final","ids":["${links}"]}`,
@@ -272,6 +274,8 @@ func (g *generator) readable(p tools.Param) any {
 		return pick(g, []string{"/", g.n.path(doc{name: "projects"}), g.n.path(doc{name: "alpha", parent: "projects"}), g.n.path(doc{name: "links"})})
 	case p.Ref == tools.RefHuman:
 		return pick(g, g.named())
+	case p.Ref == tools.RefAsset:
+		return pick(g, g.n.assets()[1:2])
 	case len(p.Enum) > 0:
 		return pick(g, p.Enum)
 	}
@@ -377,6 +381,11 @@ func (g *generator) options(p tools.Param) []any {
 		return list
 	case p.Ref == tools.RefHuman:
 		for _, s := range append(g.named(), g.misnamed()...) {
+			add(s)
+		}
+		return list
+	case p.Ref == tools.RefAsset:
+		for _, s := range append(g.n.assets(), g.misfiled()...) {
 			add(s)
 		}
 		return list

@@ -25,7 +25,7 @@ type accepted struct {
 // example are arguments of an action, with names for ids.
 type example struct{ action, args string }
 
-// acceptedDifferences has three entries, of one kind, and should get no other: what
+// acceptedDifferences has four entries, of one kind, and should get no other: what
 // belongs to several notebooks at once needs the level in all of them.
 func acceptedDifferences() []accepted {
 	const dom = `"dataType":"dom","data":"<div class=\"av\" data-node-id=\"${freshAV}\" data-type=\"NodeAttributeView\" data-av-id=\"${vault}\" data-av-type=\"table\"></div>"}`
@@ -55,6 +55,10 @@ func acceptedDifferences() []accepted {
 		report: regexp.MustCompile(`secret-[0-9a-z-]*\.txt`),
 		shows:  []example{{"search.fulltext_asset_content", `{"query":"a"}`}},
 		real:   true, // the sample kernel does not read files
+	}, {
+		reason: "the same, where the file itself is asked for",
+		report: regexp.MustCompile(`(?s)assets/(shared|secret)-[0-9a-z-]*\.(png|txt).*There is no such asset\.`),
+		shows:  []example{{"file.get_image_ocr_text", `{"path":"assets/shared-${asset}.png"}`}},
 	}}
 }
 

@@ -51,13 +51,14 @@ const (
 	exampleBlock    = "20240102110002-block02"
 	exampleBlock3   = "20240102110003-block03"
 	exampleDatabase = "20240106120000-taskavs"
+	exampleAsset    = "assets/dot-20240106090000-pngdot1.png"
 )
 
 // exampleDocs are the notes that the examples are about, and a paragraph for
 // every other id in them.
 func exampleDocs() []doc {
 	item := func(id string) string { return "\n{: id=\"" + id + "\"}\n\n" }
-	alpha := "# Alpha goals" + item(exampleHeading) + "Monday has a colour." + item(exampleBlock) + "A third block." + item(exampleBlock3)
+	alpha := "# Alpha goals" + item(exampleHeading) + "![](" + exampleAsset + ")\n\n" + "Monday has a colour." + item(exampleBlock) + "A third block." + item(exampleBlock3)
 	known := []string{exampleNotebook, exampleProjects, exampleAlpha, exampleBeta, exampleHeading, exampleBlock, exampleBlock3}
 	docs := []doc{}
 	for id, ref := range idsInExamples() {
@@ -123,9 +124,9 @@ func targetsOf(a *tools.Action, raw json.RawMessage) []target {
 	walk = func(field string, p tools.Param, v any) {
 		switch v := v.(type) {
 		case string:
-			if p.Ref.IsID() || p.Ref == tools.RefHuman && strings.Trim(v, "/") != "" {
+			if p.Ref.IsID() || p.Ref == tools.RefAsset || p.Ref == tools.RefHuman && strings.Trim(v, "/") != "" {
 				s := own
-				if strings.HasPrefix(v, "2034") || strings.HasPrefix(v, "/"+other.name()) {
+				if strings.Contains(v, "2034") || strings.HasPrefix(v, "/"+other.name()) {
 					s = other
 				}
 				list = append(list, target{field: field, param: p, id: v, side: s})
@@ -333,9 +334,12 @@ func subsets(names []string) [][]string {
 	return all
 }
 
-// exampleParts makes the database of the examples: shown in Projects, with a row of
-// its own and one that is bound.
+// exampleParts makes the file of the examples and the database: shown in Projects,
+// with a row of its own and one that is bound.
 func exampleParts(s side, k *kernelAPI) error {
+	if err := k.putFile("/data/"+s.id(exampleAsset), []byte("a dot")); err != nil {
+		return err
+	}
 	av := s.id(exampleDatabase)
 	block := s.id("20240106120000-avblock")
 	dom := `<div class="av" data-node-id="` + block + `" data-type="NodeAttributeView" data-av-id="` + av + `" data-av-type="table"></div>`

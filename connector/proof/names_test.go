@@ -27,6 +27,15 @@ func (g *generator) misnamed() []string {
 	}
 }
 
+// misfiled are paths of files of nothing, and out of the
+// folder of files.
+func (g *generator) misfiled() []string {
+	return []string{
+		"assets/nosuch.png", "assets", "assets/", "", "assets/../../conf/conf.json", "assets/%2e%2e/%2e%2e/conf/conf.json", `assets\..\..\conf\conf.json`,
+		"/conf/conf.json", "conf/conf.json", "/data/storage/petal/x", "/temp/siyuan.db", "assets/.siyuan/x", "/data/" + g.n.hidden + "/.siyuan/conf.json", "assets/ocr-texts.json",
+	}
+}
+
 // namedTelling are arguments that no rule would make: texts and orders that are
 // there, words that only a hidden title has, and titles that something hidden
 // has too.

@@ -65,7 +65,7 @@ func hiddenDocs() []doc {
 			"# Nightfall plans" + ial("secretH", ` name="plan"`) +
 				"A confidential nightfall paragraph about the harbour. #shared/boat# #orpheus/secret#" + ial("secretP", ` alias="Lantern" memo="nightfall memo" bookmark="Review" custom-phase="two"`) +
 				"- {: id=\"${secretI}\"}orpheus item\n  {: id=\"${secretIP}\"}\n{: id=\"${secretL}\"}\n\n" +
-				"![pic](assets/shared-${asset}.png) [file](assets/secret-${asset}.txt)" + ial("secretA", "")},
+				"![pic](assets/shared-${asset}.png) [file](assets/secret-${asset}.txt) [own](assets/own-${asset}.txt)" + ial("secretA", "")},
 		{"secretProjects", "", "Projects", "Alpha and Harbour log are mentioned here, with lantern and nightfall." + ial("secretM", ` bookmark="Nightfall list"`)},
 		{"secretAlpha", "secretProjects", "Alpha", "Another Alpha, nightfall." + ial("secretAP", "")},
 	}
@@ -213,7 +213,7 @@ func (n *notes) path(d doc) string {
 
 // files writes the assets.
 func (n *notes) files(k *kernelAPI) error {
-	for i, text := range []string{"\x89PNG\r\n\x1a\n", "harbour lantern\n", "orpheus nightfall\n"} {
+	for i, text := range []string{"\x89PNG\r\n\x1a\n", "harbour lantern\n", "orpheus nightfall\n", "nightfall only\n"} {
 		if err := k.putFile("/data/"+n.assets()[i], []byte(text)); err != nil {
 			return err
 		}
@@ -221,10 +221,10 @@ func (n *notes) files(k *kernelAPI) error {
 	return nil
 }
 
-// assets are a file of both notebooks, one of the readable notes, and one of
-// the hidden notes that a readable one links to.
+// assets are a file of both notebooks, one of the readable notes, one of the
+// hidden notes that a readable one links to, and one of the hidden notes alone.
 func (n *notes) assets() []string {
-	return []string{n.text("assets/shared-${asset}.png"), n.text("assets/desk-${asset}.txt"), n.text("assets/secret-${asset}.txt")}
+	return []string{n.text("assets/shared-${asset}.png"), n.text("assets/desk-${asset}.txt"), n.text("assets/secret-${asset}.txt"), n.text("assets/own-${asset}.txt")}
 }
 
 // fate is what becomes of the hidden notebook.

@@ -49,6 +49,8 @@ func longReads() map[string]long {
 		"flashcard.get_decks":               {args: `{}`, why: "a line for each deck"},
 		"flashcard.get_cards":               {args: `{"deckID":""}`, list: "cards"},
 		"flashcard.list_cards":              {args: `{"scope":"all","filter":"due"}`, cut: "narrow the scope"},
+		"file.get_doc_assets":               {args: at("20240107000013-brokend"), cut: "OFFSET"},
+		"file.get_image_ocr_text":           {why: "the words of one picture"},
 		"notebook.list":                     {args: `{}`, why: "a line for each notebook"},
 		"notebook.get_conf":                 {args: nb, why: "the settings of one notebook"},
 		"notebook.get_permissions":          {args: `{}`, why: "a line for each notebook"},

@@ -10,7 +10,7 @@ import (
 // Plan is how many characters each tool may take in the list with every action
 // on: what there is, and what is left for the tools to come.
 var Plan = map[string]int{
-	"av": 3_000, "block": 4_100, "document": 4_000, "extension": 600, "feedback": 400, "file": 1_700, "flashcard": 1_650,
+	"av": 3_000, "block": 4_100, "document": 4_000, "extension": 600, "feedback": 400, "file": 2_000, "flashcard": 1_650,
 	"fs": 3_200, "mascot": 500, "notebook": 1_700, "search": 3_500, "system": 1_200, "tag": 900, "timeline": 1_200,
 }
 

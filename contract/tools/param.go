@@ -39,7 +39,8 @@ const (
 	RefPlace    Ref = "place" // a document, or a notebook as its top level
 	RefHuman    Ref = "human" // a path of names, as package fspath reads it
 	RefDatabase Ref = "database"
-	RefPart     Ref = "part" // a row, column, view or group of the database parameter
+	RefPart     Ref = "part"  // a row, column, view or group of the database parameter
+	RefAsset    Ref = "asset" // a file below assets, of every notebook that links to it
 )
 
 // IDPattern is the form of every id as a JSON Schema pattern; it says what

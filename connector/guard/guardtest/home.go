@@ -254,9 +254,15 @@ func Grant(levels map[string]contract.Level) *contract.Grant {
 // Session opens a session with the given levels; notebooks not named are hidden.
 func (h *Home) Session(t testing.TB, levels map[string]contract.Level) *guard.Session {
 	t.Helper()
+	return h.Holding(t, Grant(levels))
+}
+
+// Holding is a session under a grant.
+func (h *Home) Holding(t testing.TB, g *contract.Grant) *guard.Session {
+	t.Helper()
 	w, err := h.Guard.Workspace(context.Background())
 	check(t, err)
-	return h.Guard.Session(w, Grant(levels))
+	return h.Guard.Session(w, g)
 }
 
 // Writer is a session that may write in Work, read Diary, and knows nothing of

@@ -34,13 +34,19 @@ func assetRoutes() map[string]route {
 	}
 }
 
-// assetFile is the real path of assets/…, false when there is no such file.
+// assetFile is the real path of assets/…, false when there is no such file, or
+// when a symbolic link leads out of the folder.
 func (k *Kernel) assetFile(asset string) (string, bool) {
 	if !strings.HasPrefix(asset, "assets/") {
 		return "", false
 	}
 	name, err := k.inside("data/" + asset)
-	return name, err == nil && fileExists(name)
+	if err != nil || !fileExists(name) {
+		return "", false
+	}
+	target, err := filepath.EvalSymlinks(name)
+	root, rootErr := filepath.EvalSymlinks(k.workspace("data", "assets"))
+	return name, err == nil && rootErr == nil && strings.HasPrefix(target, root+string(filepath.Separator))
 }
 
 // addAsset stores a file under its name and a new id; a file with the same
