@@ -108,6 +108,7 @@ type Tx interface {
 	OAuthTx
 	RuleTx
 	ApprovalTx
+	TransferTx
 	MemoryTx
 	RecordTx
 }

@@ -44,6 +44,7 @@ type Limits struct {
 	WriteBudget     int   `json:"write_budget,omitempty"`     // writes per agent in WriteBudgetSeconds before a person is asked
 	WriteWindow     int   `json:"write_window_s,omitempty"`   // seconds
 	ResultBytes     int64 `json:"result_bytes,omitempty"`     // largest inline result
+	UploadBytes     int64 `json:"upload_bytes,omitempty"`     // largest uploaded file
 	ResultChars     int   `json:"result_chars,omitempty"`     // characters of a read's answer
 	MaxInstances    int   `json:"max_instances,omitempty"`    // instances the tenant may create
 	MaxAgents       int   `json:"max_agents,omitempty"`       // live agents

@@ -95,7 +95,7 @@ func TestTheServiceOwnsNothingAndPartitionsAreGrantedToNobody(t *testing.T) {
 // everywhere are all tables that hold a tenant's rows.
 var everywhere = []string{"tenants", "memberships", "teams", "team_members", "instances", "notebooks", "connectors", "agents",
 	"toggles", "consents", "notebook_levels", "switches", "shares", "memories", "personal_rules", "calls", "audit", "revocations", "ended_sessions", "oauth_codes", "oauth_refresh_tokens",
-	"approvals", "spent_confirmations"}
+	"approvals", "spent_confirmations", "transfers"}
 
 // fill puts at least one row into each of them.
 func (f fixture) fill(t *testing.T, h home) {
@@ -118,6 +118,7 @@ func (f fixture) fill(t *testing.T, h home) {
 		must(t, tx.PutOAuthCode(ctx, consentOf(h, "code")))
 		must(t, tx.PutRefreshToken(ctx, tenants.RefreshToken{Hash: tenants.HashSecret("refresh"), AgentID: h.agent, ExpiresAt: time.Now().Add(time.Hour)}))
 		must(t, tx.OpenApproval(ctx, approvalOf(h), tenants.ApprovalBounds{PerAgent: 1, InAll: 1}))
+		must(t, tx.PutTransfer(ctx, transferOf(h), tenants.TransferBounds{PerAgent: 1, InAll: 1}))
 		_, err = tx.SpendConfirmation(ctx, tenants.NewID(), time.Now().Add(time.Hour))
 		must(t, err)
 		return tx.Audit(ctx, tenants.AuditEntry{ActorKind: "system", Verb: "test"})
