@@ -27,6 +27,7 @@ import (
 	"siyuan-broker/broker/recorder"
 	"siyuan-broker/broker/relay"
 	"siyuan-broker/broker/token"
+	"siyuan-broker/broker/transfers"
 	"siyuan-broker/contract/tools"
 	"siyuan-broker/contract/wire"
 	"siyuan-broker/tenants"
@@ -64,6 +65,7 @@ type Broker struct {
 	oauth     *oauth.Server
 	console   *console.Console
 	consent   *consent.Desk
+	transfers *transfers.Desk
 	approvals *approvals.Pages
 	pairing   *pairing.Service
 	pairPages *pairing.Pages
@@ -131,12 +133,15 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 	}
 
 	b.newConsent()
+	if err := b.newTransfers(catalogue); err != nil {
+		return nil, err
+	}
 	b.mcp, err = mcpserver.New(mcpserver.Config{
 		PublicURLs: cfg.PublicURLs, Issuer: b.Issuer(), Catalogue: catalogue, Tokens: verifier, Snapshots: b.snapshots,
 		Relay: b.cluster.relay, Limit: b.cluster.limit(perMinute{cfg.CallsPerMinute, cfg.ToolPerMinute, cfg.TenantPerMinute}), Recorder: b.recorder,
 		Keys: db, Ended: endedSessions{db, b.cluster.net, log}, Peers: b.cluster.peers(), Book: book{db}, Virtual: &memory.Files{Store: db, Now: b.now}, Version: version, Origins: cfg.AllowedOrigins, Scopes: oauth.Scopes(), Log: log,
 		CallTimeout: cfg.CallTimeout, MaxBody: int64(cfg.MaxRequestBytes), NoHotLane: !cfg.HotLane, Heartbeat: cmp.Or(o.heartbeat, cfg.Heartbeat),
-		Budget: b.budget, Consent: b.consent,
+		Budget: b.budget, Consent: b.consent, Transfers: b.transfers,
 	})
 	if err != nil {
 		return nil, err
@@ -164,6 +169,7 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 	b.revoked.OnEvent(b.snapshots.Notify)
 	b.revoked.OnRevoked(b.snapshots.Revoked)
 	b.revoked.OnRevoked(b.mcp.Revoked)
+	b.revoked.OnRevoked(b.transfers.Revoked)
 	b.revoked.OnRevoked(b.cutTunnels)
 	return b, nil
 }

@@ -54,6 +54,7 @@ type Config struct {
 	OIDCName        string        `key:"oidc_name" env:"BROKER_OIDC_NAME" doc:"What the button on the sign-in page calls the provider; empty: its host."`
 	OIDCLinkByEmail bool          `key:"oidc_link_by_email" env:"BROKER_OIDC_LINK_BY_EMAIL" default:"false" doc:"An identity whose address the provider has verified may sign in to the account of that address. Only for a provider that you trust with that."`
 	MaxRequestBytes int           `key:"max_request_bytes" env:"BROKER_MAX_REQUEST_BYTES" default:"4194304" doc:"Largest request body."`
+	MaxUploadBytes  int           `key:"max_upload_bytes" env:"BROKER_MAX_UPLOAD_BYTES" default:"26214400" doc:"Largest file that agents may upload, where their tenant has no limit of its own. Files are let through and not kept."`
 	MaxResultBytes  int           `key:"max_result_bytes" env:"BROKER_MAX_RESULT_BYTES" default:"8388608" doc:"Largest result passed inline."`
 }
 
@@ -151,6 +152,9 @@ func (c *Config) Validate() error {
 		if n < 4096 {
 			fail("%s: must be at least 4096", name)
 		}
+	}
+	if c.MaxUploadBytes < 0 {
+		fail("max_upload_bytes: must not be negative")
 	}
 	return errors.Join(bad...)
 }

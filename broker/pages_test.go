@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 // forMachines are the routes that are no pages: a path, or, ending in a slash, all
 // below it. Every other route must behave as one.
-var forMachines = []string{"/mcp", "/mcp/", "/tunnel", "/tunnel/", "/.well-known/", "/healthz", "/readyz", "/assets/", "/oauth/token", "/oauth/register", "/oauth/revoke", "/oauth/jwks", "/oauth/device"}
+var forMachines = []string{"/mcp", "/mcp/", "/tunnel", "/tunnel/", "/transfer/", "/.well-known/", "/healthz", "/readyz", "/assets/", "/oauth/token", "/oauth/register", "/oauth/revoke", "/oauth/jwks", "/oauth/device"}
 
 // served is a broker's routes, and a person who is signed in to it.
 type served struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 )
 
-// routes shows every route. /mcp and /tunnel are mounted bare: no middleware
+// routes shows every route. /mcp, /tunnel and /transfer are mounted bare: no middleware
 // that buffers or rewrites, because both stream.
 func (b *Broker) routes() *echo.Echo {
 	e := echo.New()
@@ -19,6 +19,7 @@ func (b *Broker) routes() *echo.Echo {
 
 	e.Any("/mcp", echo.WrapHandler(b.mcp))
 	e.Any("/mcp/", echo.WrapHandler(b.mcp))
+	e.Any("/transfer/*", echo.WrapHandler(b.transfers)) // streams too
 	e.GET("/tunnel", echo.WrapHandler(b.tunnel))
 	e.POST("/tunnel/pair", echo.WrapHandler(b.pairing.Pair()))
 	e.POST("/tunnel/pair/token", echo.WrapHandler(b.pairing.Token()))

@@ -190,6 +190,9 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 				return nil, err
 			}
 		}
+		if action.PassageOf(args) == tools.Upwards {
+			return s.sendOff(ctx, c, action, e, progress)
+		}
 		if err := s.agree(ctx, c, action, e, args, progress); err != nil || c.question != nil {
 			return nil, err
 		}
@@ -217,6 +220,9 @@ func (s *Server) relay(ctx context.Context, c *invocation, action *tools.Action,
 		return withRequestID(result.Body, c.requestID), nil
 	case snap.Limits.ResultBytes > 0 && int64(len(result.Body)) > snap.Limits.ResultBytes:
 		return nil, contract.Fail(contract.TooLarge, "The result has %d bytes; this tenant allows %d.", len(result.Body), snap.Limits.ResultBytes)
+	}
+	if action.PassageOf(c.args) == tools.Downwards {
+		return s.fetch(ctx, c, action, result.Body)
 	}
 	return s.complete(action, c.args, result.Body)
 }

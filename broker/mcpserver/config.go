@@ -16,6 +16,7 @@ import (
 	"siyuan-broker/broker/admission"
 	"siyuan-broker/broker/consent"
 	"siyuan-broker/broker/token"
+	"siyuan-broker/broker/transfers"
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/disclosure"
 	"siyuan-broker/contract/tools"
@@ -66,6 +67,13 @@ type Virtual interface {
 	Complete(action *tools.Action, args, body json.RawMessage) (json.RawMessage, *contract.Error)
 }
 
+// Transfers hands out one-time URLs for calls whose content travels by itself;
+// *transfers.Desk does.
+type Transfers interface {
+	Standing(ctx context.Context, o transfers.Order) (st transfers.Standing, renew bool, err *contract.Error)
+	Issue(ctx context.Context, o transfers.Order) (tools.OneTimeURL, *contract.Error)
+}
+
 // Limit takes one call per minute from everything that limits an agent's use of
 // a tool, over all nodes; perMinute is the tenant's own limit for its agents, or
 // 0. It never waits for long and always answers; what names the limit that is
@@ -109,6 +117,7 @@ type Config struct {
 	Origins         []string           // of browser clients, besides the public URLs
 	Preface         disclosure.Preface // joined to the instructions
 	Virtual         Virtual            // nil: there are no virtual files
+	Transfers       Transfers          // nil: files travel inside calls only
 	NoHotLane       bool               // leave every call to the SDK
 	Limit           Limit              // nil: calls are not counted
 	Budget          Budget             // nil: writes are not counted

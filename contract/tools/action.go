@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"encoding/json"
 	"reflect"
 
 	"siyuan-broker/contract"
@@ -57,6 +58,18 @@ const (
 	OnSource       Precondition = "source"    // expectedSourceHash
 )
 
+// Passage says that the content of a call may travel beside it, over a one-time
+// URL of the broker: a call has a few megabytes at most, and agents often reach a
+// file more easily from a command line than from their own text.
+type Passage string
+
+// The passages. An answer of a Downwards action names the file in the field name.
+const (
+	NoPassage Passage = ""
+	Upwards   Passage = "up"   // a file on its way home
+	Downwards Passage = "down" // a file from home
+)
+
 // Agreement is the least that a dangerous action needs, whatever a tenant
 // chooses.
 type Agreement string
@@ -100,6 +113,8 @@ type Action struct {
 	Off       bool // disabled until a tenant switches it on
 	Tier      Tier
 	Guarded   Precondition
+	Passage   Passage
+	PassageBy string // the parameter that asks for the Passage; "": every call does
 
 	Aliases      []string          // other accepted names of the action
 	ParamAliases map[string]string // other accepted parameter names → settled name
@@ -125,6 +140,21 @@ func (a *Action) Param(name string) (Param, bool) {
 		}
 	}
 	return Param{}, false
+}
+
+// PassageOf says how the content of a call with settled arguments travels.
+func (a *Action) PassageOf(settled json.RawMessage) Passage {
+	if a.Passage == NoPassage || a.PassageBy == "" {
+		return a.Passage
+	}
+	args := object{}
+	if json.Unmarshal(settled, &args) != nil {
+		return NoPassage
+	}
+	if v, given := args[a.PassageBy]; !given || string(v) == "false" {
+		return NoPassage
+	}
+	return a.Passage
 }
 
 // Def is an action together with its Go types: what a handler binds to.
