@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/ed25519"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -74,7 +77,7 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 	if c.ledger, c.points, err = openBooks(cfg, fresh); err != nil {
 		return nil, err
 	}
-	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Points: c.points, Logger: log, Settle: cfg.WriteSettle})
+	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Points: c.points, Logger: log, Settle: cfg.WriteSettle, Secret: markSecret(c.key)})
 	c.work, err = tools.New(tools.Config{Guard: c.guard, Policy: c.policy, Catalogue: catalogue.New(), Ledger: c.ledger,
 		Approvals: approvals.In(cfg.Data, time.Now), Logger: log}, handlers.All()...)
 	if err != nil {
@@ -83,6 +86,7 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 	c.tunnel, err = tunnel.New(tunnel.Config{
 		BrokerURL: cfg.Broker, ConnectorID: Fingerprint(c.key.Public().(ed25519.PublicKey)), Key: c.key,
 		Handler:  whenReady{c.home, c.work},
+		Streams:  streamsWhenReady{c.home, c.work},
 		Status:   tunnel.Status{Current: c.home.Status, Changed: c.home.Changed()},
 		Software: "siyuan-connector " + version, Logger: log,
 		Backoff: tunnel.Backoff{Base: time.Second, Cap: cmp.Or(cfg.ReconnectMax, time.Minute)},
@@ -91,6 +95,13 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 		return nil, errors.Join(err, c.ledger.Close(), c.points.Close())
 	}
 	return c, nil
+}
+
+// markSecret is what marks stored files, derived from the connector's key.
+func markSecret(key ed25519.PrivateKey) []byte {
+	mac := hmac.New(sha256.New, key.Seed())
+	mac.Write([]byte("siyuan-connector: marks of stored files"))
+	return mac.Sum(nil)
 }
 
 // openBooks opens what a home remembers of its writes.
@@ -208,6 +219,24 @@ func (w whenReady) Handle(ctx context.Context, call contract.Call, progress func
 		w.home.Lost()
 	}
 	return r
+}
+
+// streamsWhenReady is whenReady for transfers.
+type streamsWhenReady struct {
+	home *home.Home
+	next tunnel.StreamHandler
+}
+
+func (w streamsWhenReady) HandleStream(ctx context.Context, t contract.Transfer, in io.Reader, out contract.BodyWriter) error {
+	if err := w.home.Ready(); err != nil {
+		w.home.Lost()
+		return err
+	}
+	err := w.next.HandleStream(ctx, t, in, out)
+	if contract.CodeOf(err) == contract.SiYuanOffline {
+		w.home.Lost()
+	}
+	return err
 }
 
 // Connected reports whether the tunnel stands.

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"io"
 
 	catalogue "siyuan-broker/contract/tools"
 
@@ -15,6 +16,12 @@ type Request struct {
 	RequestID string                    // the at-most-once key of a write
 	Progress  func(p contract.Progress) // never nil
 	Budget    int                       // characters an answer may have; one entry or block alone is whole
+	// Body is what a transfer brings, Size bytes if that is known; nil in a plain
+	// call. Out is where a transfer's answer of any length goes; the handler's own
+	// answer is not sent then.
+	Body io.Reader
+	Size int64
+	Out  contract.BodyWriter
 
 	action string
 	entry  guard.Entry

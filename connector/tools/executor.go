@@ -91,9 +91,12 @@ func (e *Executor) Handle(ctx context.Context, call contract.Call, progress func
 	if progress == nil {
 		progress = func(contract.Progress) {}
 	}
-	start := e.cfg.Now()
+	return e.handle(ctx, &running{e: e, call: call, progress: progress})
+}
+
+func (e *Executor) handle(ctx context.Context, run *running) contract.Result {
+	start, call := e.cfg.Now(), run.call
 	ctx, meter := guard.Measure(ctx)
-	run := &running{e: e, call: call, progress: progress}
 	body, err := run.guarded(ctx)
 	result := contract.Result{Body: body}
 	if err != nil {
@@ -127,6 +130,7 @@ type running struct {
 	e        *Executor
 	call     contract.Call
 	progress func(contract.Progress)
+	carried  *carried // of a transfer
 	session  *guard.Session
 	// effective is the grant under the home policy.
 	effective *contract.Grant
@@ -185,6 +189,9 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 	if invalid != nil {
 		return nil, invalid
 	}
+	if r.carried != nil && action.PassageOf(settled) == catalogue.NoPassage {
+		return nil, contract.Fail(contract.Unsupported, "%s is no transfer.", action.ID())
+	}
 	in, err := action.Decode(settled)
 	if err != nil {
 		return nil, contract.InvalidFields(contract.Field{Message: "the arguments do not have the types of " + action.ID()}).WithCause(err)
@@ -205,9 +212,10 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 			return nil, err
 		}
 		req := &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Budget: r.budget(), action: action.ID(), entry: entry, strict: s}
+		r.carried.onto(req, action)
 		out, err := binding.run(ctx, req, in)
-		if err != nil {
-			return nil, err
+		if err != nil || r.carried != nil && action.Passage == catalogue.Downwards {
+			return nil, err // what was asked for is sent already
 		}
 		if action.Kind == catalogue.Read && !verbose {
 			out = catalogue.Slim(out)
