@@ -17,7 +17,7 @@ import (
 
 func newTenant(a *app) *cobra.Command {
 	return cli.Group(&cobra.Command{Use: "tenant", Short: "Tenants: create, and set what is allowed"},
-		newTenantCreate(a), newTenantShow(a), newTenantLevel(a), newTenantSwitch(a), newTenantConsent(a), newTenantToggle(a), newTenantResults(a))
+		newTenantCreate(a), newTenantShow(a), newTenantLevel(a), newTenantSwitch(a), newTenantConsent(a), newTenantToggle(a), newTenantResults(a), newTenantUploads(a))
 }
 
 func newTenantCreate(a *app) *cobra.Command {
@@ -310,7 +310,9 @@ func newTenantResults(a *app) *cobra.Command {
 			}
 			ctx := cmd.Context()
 			return a.withStore(ctx, func(_ broker.Config, db *broker.Database) error {
-				return db.In(ctx, id, func(tx tenants.Tx) error { return setResultChars(ctx, tx, chars) })
+				return db.In(ctx, id, func(tx tenants.Tx) error {
+					return setLimit(ctx, tx, func(l *tenants.Limits) { l.ResultChars = chars }, fmt.Sprintf("result_chars %d", chars))
+				})
 			})
 		},
 	}
@@ -319,15 +321,44 @@ func newTenantResults(a *app) *cobra.Command {
 	return cmd
 }
 
-func setResultChars(ctx context.Context, tx tenants.Tx, chars int) error {
+func newTenantUploads(a *app) *cobra.Command {
+	var tenant string
+	var bytes int64
+	cmd := &cobra.Command{
+		Use:     "uploads",
+		Short:   "Set how large a file may be that agents upload",
+		Example: "  siyuan-broker tenant uploads --tenant T --bytes 104857600",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			id, err := parseID("tenant", tenant)
+			if err != nil {
+				return err
+			}
+			if bytes < 0 {
+				return cli.Usagef("--bytes: must not be negative; 0 is what max_upload_bytes says")
+			}
+			ctx := cmd.Context()
+			return a.withStore(ctx, func(_ broker.Config, db *broker.Database) error {
+				return db.In(ctx, id, func(tx tenants.Tx) error {
+					return setLimit(ctx, tx, func(l *tenants.Limits) { l.UploadBytes = bytes }, fmt.Sprintf("upload_bytes %d", bytes))
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&tenant, "tenant", "", "id of the tenant")
+	cmd.Flags().Int64Var(&bytes, "bytes", 0, "largest file; 0: what max_upload_bytes says")
+	return cmd
+}
+
+func setLimit(ctx context.Context, tx tenants.Tx, set func(*tenants.Limits), told string) error {
 	t, err := tx.Tenant(ctx)
 	if err != nil {
 		return err
 	}
 	limits := t.Limits
-	limits.ResultChars = chars
+	set(&limits)
 	if _, err := tx.UpdateTenant(ctx, tenants.TenantUpdate{Limits: &limits}); err != nil {
 		return err
 	}
-	return audit(ctx, tx, "limits.set", fmt.Sprintf("result_chars %d", chars))
+	return audit(ctx, tx, "limits.set", told)
 }
