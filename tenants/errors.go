@@ -18,6 +18,8 @@ var (
 	ErrRevoked = errors.New("revoked")
 	// ErrTooMany means that a bound on how many there may be is reached.
 	ErrTooMany = errors.New("too many")
+	// ErrCoins means that something costs more coins than there are.
+	ErrCoins = errors.New("too few coins")
 	// ErrSealed means that a stored secret cannot be opened with the master key
 	// in use.
 	ErrSealed = errors.New("stored secret cannot be opened: the master key is not the one it was sealed with")

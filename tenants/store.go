@@ -90,6 +90,10 @@ type Store interface {
 
 	PairingStore
 
+	// EarnCoins adds the coins of a batch of calls, at most one entry a tenant, in
+	// one statement. Tenants that are gone are passed over.
+	EarnCoins(ctx context.Context, earned []Earned) error
+
 	// Listen pushes events to fn until ctx ends, reconnecting for ever; it
 	// returns ctx.Err(). fn is never called concurrently.
 	Listen(ctx context.Context, fn func(Event)) error
@@ -110,6 +114,8 @@ type Tx interface {
 	ApprovalTx
 	TransferTx
 	MemoryTx
+	FeedbackTx
+	MascotTx
 	RecordTx
 }
 
@@ -266,6 +272,29 @@ type MemoryTx interface {
 	// SetRules changes the rules for a member's agents, or for everybody's where
 	// member is the zero id; "" removes them.
 	SetRules(ctx context.Context, instance, member ID, text string) error
+}
+
+// FeedbackTx is the part of Tx about what agents said about this service.
+type FeedbackTx interface {
+	// AddFeedback keeps f, and drops the oldest beyond MaxFeedback. A request that
+	// was kept before is not kept again: that one is returned. ErrTooMany when the
+	// tenant's agents sent as many as they may since the given time; ErrInvalid when
+	// a text is too long or cannot be stored.
+	AddFeedback(ctx context.Context, f Feedback, since time.Time) (Feedback, error)
+	// Feedback lists what is kept, the newest first.
+	Feedback(ctx context.Context, limit int) ([]Feedback, error)
+	// DeleteFeedback returns ErrNotFound.
+	DeleteFeedback(ctx context.Context, id ID) error
+}
+
+// MascotTx is the part of Tx about the cat and its coins.
+type MascotTx interface {
+	// Mascot is the tenant's; the zero one before the first call.
+	Mascot(ctx context.Context) (Mascot, error)
+	// Buy takes the price from the balance, once for each request of an agent. A
+	// request that bought before gets that purchase; with another item it is
+	// ErrConflict. ErrCoins when there are too few.
+	Buy(ctx context.Context, p Purchase) (Purchase, error)
 }
 
 // RecordTx is the part of Tx about what happened.

@@ -76,7 +76,7 @@ func (e *Executor) Unbound() []string {
 	var ids []string
 	for _, t := range e.cfg.Catalogue.Tools() {
 		for _, a := range t.Actions {
-			if _, ok := e.handlers[a.ID()]; !ok && a.Kind != catalogue.Meta {
+			if _, ok := e.handlers[a.ID()]; !ok && !a.AtBroker {
 				ids = append(ids, a.ID())
 			}
 		}
@@ -181,7 +181,10 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 		return nil, err
 	}
 	binding, ok := r.e.handlers[action.ID()]
-	if !ok {
+	switch {
+	case action.AtBroker:
+		return nil, contract.Fail(contract.Unsupported, "%s is answered by a broker; there is nothing of it at home.", action.ID())
+	case !ok:
 		return nil, contract.Fail(contract.Unsupported, "This connector cannot run %s.", action.ID()).
 			WithHint("Ask the owner to update siyuan-connector.")
 	}

@@ -111,6 +111,7 @@ type Action struct {
 	Dangerous bool // a person has to agree first
 	Agreement Agreement
 	Off       bool // disabled until a tenant switches it on
+	AtBroker  bool // answered by the broker, whether the home is there or not
 	Tier      Tier
 	Guarded   Precondition
 	Passage   Passage

@@ -14,11 +14,11 @@ begin
     execute format('grant select, insert, update, delete on
         users, memberships, teams, team_members,
         instances, notebooks, connectors, agents,
-        toggles, consents, notebook_levels, switches, shares, memories, personal_rules,
+        toggles, consents, notebook_levels, switches, shares, memories, personal_rules, feedback,
         oauth_clients, oauth_devices, oauth_codes, oauth_refresh_tokens,
-        console_sessions, known_devices, one_time_links,
+        console_sessions, known_devices, one_time_links, mascot_purchases,
         signing_keys, installation_settings, pairings to %I', service);
-    execute format('grant select, insert, update on tenants, approvals, transfers to %I', service);
+    execute format('grant select, insert, update on tenants, approvals, transfers, mascots to %I', service);
     execute format('grant select, insert on spent_confirmations to %I', service);
     execute format('grant select on calls to %I', service);
     execute format('grant select, insert on audit, revocations, ended_sessions to %I', service);
@@ -28,7 +28,8 @@ begin
         policy_row_changed(), policy_tenant_changed(), policy_version_raised(), keep_an_owner(), number_revocation(),
         make_call_partitions(date, integer), drop_call_partitions(date),
         revocation_feed(bigint, integer), purge_revocations(),
-        number_ended_session(), ended_session_feed(bigint, integer), purge_ended_sessions(), purge_oauth(), purge_approvals(), purge_transfers() to %I', service);
+        number_ended_session(), ended_session_feed(bigint, integer), purge_ended_sessions(), purge_oauth(), purge_approvals(), purge_transfers(),
+        earn_coins(uuid[], bigint[], text[], text[], text[], timestamptz[]) to %I', service);
 
     execute format('grant insert on calls to %I', recorder);
 end $$;

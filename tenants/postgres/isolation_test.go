@@ -95,7 +95,7 @@ func TestTheServiceOwnsNothingAndPartitionsAreGrantedToNobody(t *testing.T) {
 // everywhere are all tables that hold a tenant's rows.
 var everywhere = []string{"tenants", "memberships", "teams", "team_members", "instances", "notebooks", "connectors", "agents",
 	"toggles", "consents", "notebook_levels", "switches", "shares", "memories", "personal_rules", "calls", "audit", "revocations", "ended_sessions", "oauth_codes", "oauth_refresh_tokens",
-	"approvals", "spent_confirmations", "transfers"}
+	"approvals", "spent_confirmations", "transfers", "feedback", "mascots", "mascot_purchases"}
 
 // fill puts at least one row into each of them.
 func (f fixture) fill(t *testing.T, h home) {
@@ -121,11 +121,14 @@ func (f fixture) fill(t *testing.T, h home) {
 		must(t, tx.PutTransfer(ctx, transferOf(h), tenants.TransferBounds{PerAgent: 1, InAll: 1}))
 		_, err = tx.SpendConfirmation(ctx, tenants.NewID(), time.Now().Add(time.Hour))
 		must(t, err)
+		must2(t)(tx.AddFeedback(ctx, feedbackOf(h, "x"), time.Now()))
 		return tx.Audit(ctx, tenants.AuditEntry{ActorKind: "system", Verb: "test"})
 	})
 	must(t, f.EndSession(ctx, tenants.EndedSession{TenantID: h.tenant, AgentID: h.agent, SessionID: tenants.NewID(), ExpiresAt: time.Now().Add(time.Hour)}))
 	must(t, f.CopyCalls(ctx, []tenants.Call{{TenantID: h.tenant, ID: h.agent, StartedAt: time.Now(), InstanceID: h.instance,
 		MemberID: h.owner, AgentID: h.agent, Tool: "fs", Action: "ls", Outcome: tenants.OutcomeOK}}))
+	must(t, f.EarnCoins(ctx, []tenants.Earned{{Tenant: h.tenant, Coins: 9, Tool: "fs", Action: "ls", At: time.Now()}}))
+	f.in(t, h.tenant, func(tx tenants.Tx) error { must2(t)(tx.Buy(ctx, purchaseOf(h, "milk", 3))); return nil })
 }
 
 func TestWithoutATenantNothingIsSeenAndNothingCanBeWritten(t *testing.T) {
@@ -146,7 +149,7 @@ func TestWithoutATenantNothingIsSeenAndNothingCanBeWritten(t *testing.T) {
 			}
 		}
 	}
-	read := []string{"revocations", "ended_sessions", "tenants"} // by its functions
+	read := []string{"revocations", "ended_sessions", "tenants", "mascots"} // by its functions
 	for _, table := range everywhere {
 		if n := count(t, owner, table); n != 0 && !slices.Contains(read, table) {
 			t.Errorf("the owner sees %d rows of %s", n, table)
