@@ -18,6 +18,8 @@ import (
 	"siyuan-broker/broker/approvals"
 	"siyuan-broker/broker/consent"
 	"siyuan-broker/broker/console"
+	"siyuan-broker/broker/feedback"
+	"siyuan-broker/broker/mascot"
 	"siyuan-broker/broker/mcpserver"
 	"siyuan-broker/broker/memory"
 	"siyuan-broker/broker/oauth"
@@ -70,6 +72,7 @@ type Broker struct {
 	pairing   *pairing.Service
 	pairPages *pairing.Pages
 	memory    *memory.Page
+	feedback  *feedback.Page
 
 	tls   *tls.Config
 	ready chan struct{} // closed when the listeners are open
@@ -103,7 +106,7 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 	if b.snapshots, err = admission.NewCache(db, admission.CacheOptions{Catalogue: catalogue}); err != nil {
 		return nil, err
 	}
-	b.recorder = recorder.New(db, recorder.Options{Log: log})
+	b.recorder = recorder.New(mascot.Earning{Copier: db, Bank: db, Log: log}, recorder.Options{Log: log})
 
 	b.homes = newDirectory(db)
 	limits := relay.DefaultLimits()
@@ -139,7 +142,7 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 	b.mcp, err = mcpserver.New(mcpserver.Config{
 		PublicURLs: cfg.PublicURLs, Issuer: b.Issuer(), Catalogue: catalogue, Tokens: verifier, Snapshots: b.snapshots,
 		Relay: b.cluster.relay, Limit: b.cluster.limit(perMinute{cfg.CallsPerMinute, cfg.ToolPerMinute, cfg.TenantPerMinute}), Recorder: b.recorder,
-		Keys: db, Ended: endedSessions{db, b.cluster.net, log}, Peers: b.cluster.peers(), Book: book{db}, Virtual: &memory.Files{Store: db, Now: b.now}, Version: version, Origins: cfg.AllowedOrigins, Scopes: oauth.Scopes(), Log: log,
+		Keys: db, Ended: endedSessions{db, b.cluster.net, log}, Peers: b.cluster.peers(), Book: book{db}, Here: b.here(), Version: version, Origins: cfg.AllowedOrigins, Scopes: oauth.Scopes(), Log: log,
 		CallTimeout: cfg.CallTimeout, MaxBody: int64(cfg.MaxRequestBytes), NoHotLane: !cfg.HotLane, Heartbeat: cmp.Or(o.heartbeat, cfg.Heartbeat),
 		Budget: b.budget, Consent: b.consent, Transfers: b.transfers,
 	})
@@ -160,6 +163,9 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 		return nil, err
 	}
 	if err := b.newMemory(); err != nil {
+		return nil, err
+	}
+	if err := b.newFeedback(); err != nil {
 		return nil, err
 	}
 

@@ -12,6 +12,7 @@ import (
 	"siyuan-broker/broker/approvals"
 	"siyuan-broker/broker/cluster"
 	"siyuan-broker/broker/console"
+	"siyuan-broker/broker/feedback"
 	"siyuan-broker/broker/memory"
 	"siyuan-broker/broker/oauth"
 	"siyuan-broker/broker/page"
@@ -26,6 +27,7 @@ func navigation() []page.NavItem {
 		{Path: console.HomePath, Key: "nav.home"},
 		{Path: page.Path(oauth.AgentsPath), Key: "nav.agents"},
 		{Path: page.Path(memory.PagePath), Key: "nav.memory"},
+		{Path: page.Path(feedback.PagePath), Key: "nav.feedback"},
 		{Path: page.Path(approvals.Path), Key: "nav.approvals"},
 		{Path: page.Path(oauth.ConnectPath), Key: "nav.connect"},
 		{Path: page.Path(pairing.PagePath), Key: "nav.pair"},

@@ -74,5 +74,6 @@ func (b *Broker) routes() *echo.Echo {
 	e.GET("/console/connectors", pair)
 	e.POST("/console/connectors/:tenant/:id/revoke", pair)
 	b.memoryRoutes(e)
+	b.feedbackRoutes(e)
 	return e
 }

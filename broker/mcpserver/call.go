@@ -12,6 +12,7 @@ import (
 
 	"siyuan-broker/broker/admission"
 	"siyuan-broker/broker/consent"
+	"siyuan-broker/broker/here"
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/disclosure"
 	"siyuan-broker/contract/tools"
@@ -229,12 +230,12 @@ func (s *Server) relay(ctx context.Context, c *invocation, action *tools.Action,
 
 // answerHere answers a call that is not for the home.
 func (s *Server) answerHere(ctx context.Context, c *invocation, action *tools.Action, args json.RawMessage) (json.RawMessage, *contract.Error, bool) {
-	if s.cfg.Virtual == nil {
+	if s.cfg.Here == nil {
 		return nil, nil, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
 	defer cancel()
-	body, err, mine := s.cfg.Virtual.Answer(ctx, c.who.Snapshot, action, args, c.requestID)
+	body, err, mine := s.cfg.Here.Answer(ctx, here.Call{Snapshot: c.who.Snapshot, Action: action, Args: args, RequestID: c.requestID, Safety: c.safety})
 	if mine && err == nil && action.Kind.Mutates() {
 		body = withRequestID(body, c.requestID)
 	}
@@ -243,10 +244,10 @@ func (s *Server) answerHere(ctx context.Context, c *invocation, action *tools.Ac
 
 // complete adds to the home's answer what is kept here.
 func (s *Server) complete(action *tools.Action, args, body json.RawMessage) (json.RawMessage, *contract.Error) {
-	if s.cfg.Virtual == nil {
+	if s.cfg.Here == nil {
 		return body, nil
 	}
-	return s.cfg.Virtual.Complete(action, args, body)
+	return s.cfg.Here.Complete(action, args, body)
 }
 
 // count takes the call from the limits of its agent, tool and tenant.

@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +14,7 @@ import (
 
 	"siyuan-broker/broker/admission"
 	"siyuan-broker/broker/consent"
+	"siyuan-broker/broker/here"
 	"siyuan-broker/broker/token"
 	"siyuan-broker/broker/transfers"
 	"siyuan-broker/contract"
@@ -57,14 +57,6 @@ type Relay interface {
 // Recorder keeps records of calls; *recorder.Recorder does. It never blocks.
 type Recorder interface {
 	Record(c tenants.Call)
-}
-
-// Virtual keeps files that are no notes and belong to the caller; *memory.Files
-// does. Answer runs a call that names one, in place of the home; mine is false
-// for all others. Complete adds them to the home's answer where they are listed.
-type Virtual interface {
-	Answer(ctx context.Context, snap *admission.Snapshot, action *tools.Action, args json.RawMessage, requestID string) (body json.RawMessage, err *contract.Error, mine bool)
-	Complete(action *tools.Action, args, body json.RawMessage) (json.RawMessage, *contract.Error)
 }
 
 // Transfers hands out one-time URLs for calls whose content travels by itself;
@@ -116,7 +108,7 @@ type Config struct {
 	Scopes          []string           // asked for in challenges and listed in the metadata
 	Origins         []string           // of browser clients, besides the public URLs
 	Preface         disclosure.Preface // joined to the instructions
-	Virtual         Virtual            // nil: there are no virtual files
+	Here            here.Place         // answers calls in place of the home; nil: none
 	Transfers       Transfers          // nil: files travel inside calls only
 	NoHotLane       bool               // leave every call to the SDK
 	Limit           Limit              // nil: calls are not counted

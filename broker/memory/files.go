@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,9 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
-	"siyuan-broker/broker/admission"
+	"siyuan-broker/broker/here"
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/fspath"
 	"siyuan-broker/contract/tools"
@@ -31,26 +28,18 @@ type Files struct {
 	Now   func() time.Time
 }
 
-// Answer runs a call that names a virtual file; mine is false for every other
-// call, which has to go home then. args are settled and valid. requestID is the
-// at-most-once key: a write that was done is not done again.
+// Answer implements here.Place: it runs a call that names a virtual file, and
+// leaves every other to the home. A write that was done is not done again.
 //
 // Errors are those of the contract: unsupported for what these files do not
 // take, permission_denied below the level of the action, state_changed when
 // somebody else wrote at the same moment.
-func (f *Files) Answer(ctx context.Context, snap *admission.Snapshot, action *tools.Action, args json.RawMessage, requestID string) (body json.RawMessage, err *contract.Error, mine bool) {
-	file := named(action, args)
+func (f *Files) Answer(ctx context.Context, c here.Call) (body json.RawMessage, err *contract.Error, mine bool) {
+	file := named(c.Action, c.Args)
 	if file == "" {
 		return nil, nil, false
 	}
-	out, failed := f.run(ctx, call{snap: snap, action: action, file: file, args: args, request: requestID})
-	if failed == nil {
-		body, failed = encode(out)
-	}
-	if failed != nil {
-		return nil, contract.AsError(failed), true
-	}
-	return body, nil, true
+	return here.Done(f.run(ctx, call{c, file}))
 }
 
 // Complete adds the virtual files to the home's list of the root; every other
@@ -74,7 +63,7 @@ func (f *Files) Complete(action *tools.Action, args, body json.RawMessage) (json
 		}
 	}
 	out.Total += 2
-	whole, err := encode(out)
+	whole, err := here.Encode(out)
 	if err != nil {
 		return nil, contract.AsError(err)
 	}
@@ -118,47 +107,44 @@ func named(action *tools.Action, args json.RawMessage) string {
 
 // call is one call about a virtual file.
 type call struct {
-	snap    *admission.Snapshot
-	action  *tools.Action
-	file    string
-	args    json.RawMessage
-	request string
+	here.Call
+	file string
 }
 
 func (c call) path() string { return fspath.Path{c.file}.String() }
 
 func (f *Files) run(ctx context.Context, c call) (any, error) {
-	switch c.action {
+	switch c.Action {
 	case tools.FSRead.Action:
 		return f.read(ctx, c)
 	case tools.FSWrite.Action, tools.FSReplace.Action, tools.FSRm.Action:
 		return f.change(ctx, c)
 	}
-	return nil, contract.Fail(contract.Unsupported, "fs.%s does not take %s, which is not a note.", c.action.Name, c.path()).
+	return nil, contract.Fail(contract.Unsupported, "fs.%s does not take %s, which is not a note.", c.Action.Name, c.path()).
 		WithHint("fs.read reads it; %s also takes write, replace and rm.", fspath.Path{fspath.Memory})
 }
 
 func (f *Files) read(ctx context.Context, c call) (any, error) {
 	var in tools.FSReadIn
-	args, verbose := tools.Verbose(c.args)
+	args, verbose := tools.Verbose(c.Args)
 	if err := json.Unmarshal(args, &in); err != nil {
 		return nil, contract.Internalf(err, "decode arguments")
 	}
 	text := ""
-	err := f.Store.In(ctx, c.snap.Principal.Tenant, func(tx tenants.Tx) error {
+	err := f.Store.In(ctx, c.Snapshot.Principal.Tenant, func(tx tenants.Tx) error {
 		if c.file == fspath.Memory {
-			m, err := tx.MemoryOf(ctx, c.snap.Principal.Instance, c.snap.Principal.Member)
+			m, err := tx.MemoryOf(ctx, c.Snapshot.Principal.Instance, c.Snapshot.Principal.Member)
 			text = m.Text
 			return err
 		}
-		rules, err := tx.RulesFor(ctx, c.snap.Principal.Instance, c.snap.Principal.Member)
+		rules, err := tx.RulesFor(ctx, c.Snapshot.Principal.Instance, c.Snapshot.Principal.Member)
 		text = join(rules)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", c.file, err)
 	}
-	chars := c.snap.Limits.ResultChars
+	chars := c.Snapshot.Limits.ResultChars
 	if chars == 0 {
 		chars = tools.DefaultResultChars
 	}
@@ -182,18 +168,18 @@ func join(r tenants.Rules) string {
 
 // change writes a new version of the memory.
 func (f *Files) change(ctx context.Context, c call) (out any, err error) {
-	p := c.snap.Principal
+	p := c.Snapshot.Principal
 	if c.file == fspath.Rules {
 		return nil, contract.Fail(contract.PermissionDenied, "%s is the person's; agents only read it.", c.path()).
 			WithHint("Ask the person to change it in the console.")
 	}
-	if !p.Ceiling.Allows(c.action.Level) {
-		return nil, contract.Fail(contract.PermissionDenied, "This needs an agent with the level %s; you have %s.", c.action.Level, p.Ceiling).
+	if !p.Ceiling.Allows(c.Action.Level) {
+		return nil, contract.Fail(contract.PermissionDenied, "This needs an agent with the level %s; you have %s.", c.Action.Level, p.Ceiling).
 			WithHint("The person can give the agent a higher level in the console.")
 	}
-	request, err := uuid.Parse(c.request)
+	request, err := c.Key()
 	if err != nil {
-		return nil, contract.Internalf(err, "read the request id")
+		return nil, err
 	}
 	err = f.Store.In(ctx, p.Tenant, func(tx tenants.Tx) error {
 		now, err := tx.MemoryOf(ctx, p.Instance, p.Member)
@@ -203,6 +189,12 @@ func (f *Files) change(ctx context.Context, c call) (out any, err error) {
 		done, err := tx.MemoryWritten(ctx, p.Instance, p.Member, request)
 		if err != nil {
 			return err
+		}
+		if !done {
+			if told, err := c.Strict(now.Text); told != nil || err != nil {
+				out = told
+				return err
+			}
 		}
 		var text string
 		if text, out, err = c.edit(now.Text, done); err != nil || done || text == now.Text {
@@ -228,16 +220,16 @@ func (f *Files) change(ctx context.Context, c call) (out any, err error) {
 // edit is the memory after the call, and the answer. A call that was done before
 // is only answered.
 func (c call) edit(text string, done bool) (string, any, error) {
-	switch c.action {
+	switch c.Action {
 	case tools.FSWrite.Action:
 		var in tools.FSWriteIn
-		err := json.Unmarshal(c.args, &in)
+		err := json.Unmarshal(c.Args, &in)
 		return in.Markdown, tools.FSWriteOut{Success: true, Path: c.path(), Overwritten: true}, err
 	case tools.FSRm.Action:
 		return "", tools.FSRmOut{Success: true, Path: c.path(), Count: 1}, nil
 	}
 	var in tools.FSReplaceIn
-	if err := json.Unmarshal(c.args, &in); err != nil {
+	if err := json.Unmarshal(c.Args, &in); err != nil {
 		return "", nil, err
 	}
 	edits := in.Edit
@@ -260,14 +252,4 @@ func (c call) edit(text string, done bool) (string, any, error) {
 	}
 	out.Changed = done || text != before
 	return text, out, nil
-}
-
-func encode(out any) (json.RawMessage, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(out); err != nil {
-		return nil, contract.Internalf(err, "encode result")
-	}
-	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }

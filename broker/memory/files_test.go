@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"siyuan-broker/broker/admission"
+	"siyuan-broker/broker/here"
 	"siyuan-broker/broker/memory"
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/tools"
@@ -85,7 +86,7 @@ func (a *agents) again(snap *admission.Snapshot, name, args, request string) (js
 	if err != nil {
 		return nil, err, true
 	}
-	return a.Answer(context.Background(), snap, action, settled, request)
+	return a.Answer(context.Background(), here.Call{Snapshot: snap, Action: action, Args: settled, RequestID: request})
 }
 
 func (a *agents) ok(t *testing.T, snap *admission.Snapshot, name, args string) json.RawMessage {
@@ -183,6 +184,32 @@ func TestAWriteSentTwiceIsDoneOnce(t *testing.T) {
 	}
 }
 
+func TestAWriteIsValidatedWithoutBeingDone(t *testing.T) {
+	t.Parallel()
+	a := newAgents(t)
+	a.ok(t, a.one, "write", `{"path":"/AGENTS.md","markdown":"one"}`)
+	strict := func(safety contract.Safety) (json.RawMessage, *contract.Error) {
+		settled, _ := tools.FSWrite.Validate(json.RawMessage(`{"path":"/AGENTS.md","markdown":"two"}`))
+		body, err, _ := a.Answer(t.Context(), here.Call{Snapshot: a.one, Action: tools.FSWrite.Action, Args: settled, RequestID: tenants.NewID().String(), Safety: safety})
+		return body, err
+	}
+	body, err := strict(contract.Safety{ValidateOnly: true})
+	var p here.Preflight
+	must(t, json.Unmarshal(body, &p))
+	if err != nil || p.StateHash == "" || a.text(t, a.one, "/AGENTS.md") != "one" {
+		t.Fatalf("%s %v", body, err)
+	}
+	a.ok(t, a.one, "write", `{"path":"/AGENTS.md","markdown":"meanwhile"}`)
+	if _, err := strict(contract.Safety{Expect: p.StateHash}); contract.CodeOf(err) != contract.StateChanged {
+		t.Errorf("after a change: %v", err)
+	}
+	body, _ = strict(contract.Safety{ValidateOnly: true})
+	must(t, json.Unmarshal(body, &p))
+	if _, err := strict(contract.Safety{Expect: p.StateHash}); err != nil || a.text(t, a.one, "/AGENTS.md") != "two" {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestMemoryNeedsACeilingAndHasABound(t *testing.T) {
 	t.Parallel()
 	a := newAgents(t)
@@ -240,7 +267,7 @@ func TestACallThatNamesAVirtualFileNeverGoesHome(t *testing.T) {
 		}
 	}
 	action, _ := tools.New().Action("document", "search_docs")
-	if _, _, mine := a.Answer(t.Context(), a.one, action, json.RawMessage(`{"path":"/AGENTS.md"}`), ""); mine {
+	if _, _, mine := a.Answer(t.Context(), here.Call{Snapshot: a.one, Action: action, Args: json.RawMessage(`{"path":"/AGENTS.md"}`)}); mine {
 		t.Error("a call of another tool is kept")
 	}
 }

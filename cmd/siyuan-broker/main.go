@@ -30,7 +30,7 @@ func root() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&a.file, "config", "", "configuration file (YAML); the environment wins over it")
 	return cli.Group(cmd,
 		newUp(a), newServe(a), newMigrate(a), newHealth(a), newDoctor(a),
-		newTenant(a), newUser(a), newConnector(a), newToken(a), newClient(a),
+		newTenant(a), newUser(a), newConnector(a), newToken(a), newClient(a), newFeedback(a),
 		newCatalogue(), newPayload(), newConfig(a),
 	)
 }

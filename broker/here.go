@@ -1,0 +1,43 @@
+package broker
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"siyuan-broker/broker/feedback"
+	"siyuan-broker/broker/here"
+	"siyuan-broker/broker/mascot"
+	"siyuan-broker/broker/memory"
+	"siyuan-broker/broker/people"
+)
+
+// here answers the calls that never leave the broker.
+func (b *Broker) here() here.Place {
+	return here.Places{
+		&memory.Files{Store: b.db, Now: b.now}, &mascot.Cat{Store: b.db, Now: b.now}, &feedback.Box{Store: b.db, Now: b.now},
+	}
+}
+
+// newFeedback wires the page about what agents said. It needs the pages.
+func (b *Broker) newFeedback() (err error) {
+	b.feedback, err = feedback.NewPage(feedback.PageOptions{Pages: b.pages, Store: b.db, Viewer: feedbackViewer, Log: b.log})
+	return err
+}
+
+// feedbackViewer is who sent a request, in the words of the page.
+func feedbackViewer(r *http.Request) (feedback.Viewer, bool) {
+	s, ok := people.Signed(r)
+	if !ok {
+		return feedback.Viewer{}, false
+	}
+	v := feedback.Viewer{ID: s.User.ID}
+	v.Membership, v.Belongs = s.Tenant()
+	return v, true
+}
+
+// feedbackRoutes are the page about what agents said, and its form.
+func (b *Broker) feedbackRoutes(e *echo.Echo) {
+	e.GET(feedback.PagePath, b.signed(b.feedback.Show))
+	e.POST(feedback.DeletePath, b.signed(b.feedback.Delete))
+}
