@@ -120,7 +120,7 @@ func TestADatabaseOfAHiddenNotebookIsLikeNone(t *testing.T) {
 
 func actionOf(t *testing.T, id string) *catalogue.Action {
 	t.Helper()
-	for _, tool := range catalogue.New().Tools() {
+	for _, tool := range catalogue.AtHome().Tools() {
 		for _, a := range tool.Actions {
 			if a.ID() == id {
 				return a

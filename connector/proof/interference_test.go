@@ -256,7 +256,7 @@ var refusedHere = map[string]string{
 func bound(w *world, kinds ...catalogue.Kind) []*catalogue.Action {
 	unbound := w.exec[viewers()[0].name].Unbound()
 	var list []*catalogue.Action
-	for _, t := range catalogue.New().Tools() {
+	for _, t := range catalogue.AtHome().Tools() {
 		for _, a := range t.Actions {
 			if slices.Contains(kinds, a.Kind) && !slices.Contains(unbound, a.ID()) {
 				list = append(list, a)

@@ -89,7 +89,7 @@ func exampleIDs(s side) []string {
 // idsInExamples are the ids that the examples of all actions point at.
 func idsInExamples() map[string]tools.Ref {
 	ids := map[string]tools.Ref{}
-	for _, t := range tools.New().Tools() {
+	for _, t := range tools.AtHome().Tools() {
 		for _, a := range t.Actions {
 			for _, example := range a.Examples {
 				for _, tg := range targetsOf(a, json.RawMessage(example)) {

@@ -81,7 +81,7 @@ func TestPagesThatShrinkGiveTheWholeList(t *testing.T) {
 	for _, budget := range []int{300, 2_000, 24_000} {
 		d := &desk{Home: home}
 		var err error
-		d.exec, err = tools.New(tools.Config{Guard: home.Guard, Policy: policy.Fixed(contract.Read), Catalogue: catalogue.New(), ResultChars: budget}, handlers.All()...)
+		d.exec, err = tools.New(tools.Config{Guard: home.Guard, Policy: policy.Fixed(contract.Read), Catalogue: catalogue.AtHome(), ResultChars: budget}, handlers.All()...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -146,7 +146,7 @@ var repeatable = []string{"av/duplicateAttributeViewBlock", "filetree/createDail
 // not so, and the retry completes the call, or says what of it happened.
 func TestAfterAnyCutTheRetryTellsTheTruth(t *testing.T) {
 	t.Parallel()
-	for _, tool := range catalogue.New().Tools() {
+	for _, tool := range catalogue.AtHome().Tools() {
 		for _, a := range tool.Actions {
 			if !a.Kind.Mutates() || uncut[a.ID()] != "" {
 				continue

@@ -76,7 +76,7 @@ func (e *Executor) Unbound() []string {
 	var ids []string
 	for _, t := range e.cfg.Catalogue.Tools() {
 		for _, a := range t.Actions {
-			if _, ok := e.handlers[a.ID()]; !ok && !a.AtBroker {
+			if _, ok := e.handlers[a.ID()]; !ok {
 				ids = append(ids, a.ID())
 			}
 		}
@@ -181,10 +181,7 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 		return nil, err
 	}
 	binding, ok := r.e.handlers[action.ID()]
-	switch {
-	case action.AtBroker:
-		return nil, contract.Fail(contract.Unsupported, "%s is answered by a broker; there is nothing of it at home.", action.ID())
-	case !ok:
+	if !ok {
 		return nil, contract.Fail(contract.Unsupported, "This connector cannot run %s.", action.ID()).
 			WithHint("Ask the owner to update siyuan-connector.")
 	}

@@ -39,7 +39,7 @@ func deskOf(t *testing.T, h *guardtest.Home, p *policy.Policy, bindings ...tools
 	}
 	var err error
 	d.exec, err = tools.New(tools.Config{
-		Guard: h.Guard, Policy: p, Catalogue: catalogue.New(), Tenant: "t", Instance: "i",
+		Guard: h.Guard, Policy: p, Catalogue: catalogue.AtHome(), Tenant: "t", Instance: "i",
 		Now: func() time.Time { return time.Unix(1000, 0) }, Logger: slog.New(slog.NewJSONHandler(d.log, nil)),
 	}, bindings...)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestEveryExampleRunsOrSaysWhyNot(t *testing.T) {
 	g := writer()
 	g.Levels[guardtest.Work] = contract.ReadWriteDelete
 	g.Switches = contract.Switches()
-	for _, tool := range catalogue.New().Tools() {
+	for _, tool := range catalogue.AtHome().Tools() {
 		for _, a := range tool.Actions {
 			for _, example := range a.Examples {
 				d := d

@@ -54,7 +54,7 @@ func throughCutter(t *testing.T, c *cutter) *desk {
 	t.Cleanup(func() { _ = l.Close() })
 	// The cutter loses a write whole, so that nothing of it comes late.
 	d := &desk{Home: &guardtest.Home{Client: client, Guard: guard.New(client.Reader(), client.Writer(), guard.Options{Settle: 1})}}
-	d.exec, err = tools.New(tools.Config{Guard: d.Guard, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.New(), Ledger: l}, handlers.All()...)
+	d.exec, err = tools.New(tools.Config{Guard: d.Guard, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.AtHome(), Ledger: l}, handlers.All()...)
 	if err != nil {
 		t.Fatal(err)
 	}

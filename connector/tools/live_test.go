@@ -30,7 +30,7 @@ func liveDesk(t *testing.T) (*desk, *contract.Grant) {
 	}
 	t.Cleanup(client.Close)
 	d := &desk{Home: &guardtest.Home{Client: client, Guard: guard.New(client.Reader(), client.Writer(), guard.Options{})}}
-	d.exec, err = tools.New(tools.Config{Guard: d.Guard, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.New()}, handlers.All()...)
+	d.exec, err = tools.New(tools.Config{Guard: d.Guard, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.AtHome()}, handlers.All()...)
 	if err != nil {
 		t.Fatal(err)
 	}

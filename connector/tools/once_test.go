@@ -48,7 +48,7 @@ func (d *onceDesk) start() {
 	if d.l, err = ledger.Open(ledger.Config{Path: d.path, Fresh: true}); err != nil {
 		d.t.Fatal(err)
 	}
-	d.exec, err = tools.New(tools.Config{Guard: d.Guard, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.New(), Ledger: d.l}, handlers.All()...)
+	d.exec, err = tools.New(tools.Config{Guard: d.Guard, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.AtHome(), Ledger: d.l}, handlers.All()...)
 	if err != nil {
 		d.t.Fatal(err)
 	}

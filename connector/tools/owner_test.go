@@ -45,7 +45,7 @@ func (d *ownedDesk) open(f *approvals.Folder) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.exec, err = tools.New(tools.Config{Guard: d.Guard, Policy: p, Catalogue: catalogue.New(), Ledger: d.l, Approvals: f}, handlers.All()...)
+	d.exec, err = tools.New(tools.Config{Guard: d.Guard, Policy: p, Catalogue: catalogue.AtHome(), Ledger: d.l, Approvals: f}, handlers.All()...)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func TestEveryReadPagesOrIsCutOrIsSmall(t *testing.T) {
 	t.Parallel()
 	d := deskOf(t, longHome(t), policy.Fixed(contract.Read))
 	reads := longReads()
-	for _, tool := range catalogue.New().Tools() {
+	for _, tool := range catalogue.AtHome().Tools() {
 		for _, a := range tool.Actions {
 			if a.Kind != catalogue.Read {
 				continue

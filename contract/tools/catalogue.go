@@ -14,6 +14,20 @@ var New = sync.OnceValue(func() *Catalogue {
 	return newCatalogue(avTool(), blockTool(), documentTool(), feedbackTool(), fileTool(), flashcardTool(), fsTool(), mascotTool(), notebookTool(), searchTool(), systemTool(), tagTool())
 })
 
+// AtHome is the part of the catalogue that a home carries out; the broker answers
+// the rest itself.
+var AtHome = sync.OnceValue(func() *Catalogue {
+	var atHome []*Tool
+	for _, t := range New().tools {
+		some := *t
+		some.Actions = slices.DeleteFunc(slices.Clone(t.Actions), func(a *Action) bool { return a.AtBroker })
+		if len(some.Actions) > 0 {
+			atHome = append(atHome, &some)
+		}
+	}
+	return &Catalogue{atHome}
+})
+
 func newCatalogue(ts ...*Tool) *Catalogue {
 	for _, t := range ts {
 		for _, a := range t.Actions {

@@ -232,3 +232,17 @@ func collect(typ reflect.Type, names map[string]bool, seen map[reflect.Type]bool
 		}
 	}
 }
+
+func TestAHomeCarriesOutAllButWhatTheBrokerAnswers(t *testing.T) {
+	t.Parallel()
+	for _, tool := range tools.New().Tools() {
+		for _, a := range tool.Actions {
+			if got, ok := tools.AtHome().Action(tool.Name, a.Name); ok == a.AtBroker || ok && got != a {
+				t.Errorf("%s: at home %v, at the broker %v", a.ID(), ok, a.AtBroker)
+			}
+		}
+	}
+	if _, ok := tools.AtHome().Tool("mascot"); ok {
+		t.Error("a tool without actions is there")
+	}
+}

@@ -71,7 +71,7 @@ func liveDesk(t testing.TB) *desk {
 func (d *desk) start(t testing.TB, g *guard.Guard) {
 	t.Helper()
 	var err error
-	d.exec, err = tools.New(tools.Config{Guard: g, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.New()}, av.Bindings()...)
+	d.exec, err = tools.New(tools.Config{Guard: g, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.AtHome()}, av.Bindings()...)
 	check(t, err)
 }
 

@@ -93,7 +93,7 @@ func newDesk(t testing.TB, more ...guardtest.Doc) *desk {
 	t.Cleanup(d.client.Close)
 	g := guard.New(d.client.Reader(), d.client.Writer(), guard.Options{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 	t.Cleanup(func() { check(t, g.Close()) })
-	d.exec, err = tools.New(tools.Config{Guard: g, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.New()}, handlers.All()...)
+	d.exec, err = tools.New(tools.Config{Guard: g, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.AtHome()}, handlers.All()...)
 	check(t, err)
 	for _, n := range more {
 		d.add(t, n)

@@ -19,7 +19,7 @@ import (
 // major version would. Nothing is written another way instead.
 func TestK36AnActionWhoseEndpointIsGoneSaysSo(t *testing.T) {
 	t.Parallel()
-	for _, tool := range catalogue.New().Tools() {
+	for _, tool := range catalogue.AtHome().Tools() {
 		for _, a := range tool.Actions {
 			t.Run(a.ID(), func(t *testing.T) {
 				t.Parallel()
@@ -73,7 +73,7 @@ func withoutEndpoint(t *testing.T, d *desk, a *catalogue.Action, args, endpoint 
 // in every object.
 func TestK36FieldsThatAreNewChangeNothing(t *testing.T) {
 	t.Parallel()
-	for _, tool := range catalogue.New().Tools() {
+	for _, tool := range catalogue.AtHome().Tools() {
 		for _, a := range tool.Actions {
 			t.Run(a.ID(), func(t *testing.T) {
 				t.Parallel()
@@ -193,7 +193,7 @@ func TestK39NothingIsWrittenIntoADocumentThatSyncIsReplacing(t *testing.T) {
 			t.Errorf("%s while another document is synced: %v", id, r.Err)
 		}
 	}
-	for _, tool := range catalogue.New().Tools() {
+	for _, tool := range catalogue.AtHome().Tools() {
 		for _, a := range tool.Actions {
 			touchesDoc := slices.ContainsFunc(a.Params, func(p catalogue.Param) bool {
 				leaf := p

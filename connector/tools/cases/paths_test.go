@@ -31,7 +31,7 @@ const link = "20240110000000-symlink.sy"
 func TestK41NoPathLeavesTheNotebook(t *testing.T) {
 	t.Parallel()
 	paths := 0
-	for _, tool := range catalogue.New().Tools() {
+	for _, tool := range catalogue.AtHome().Tools() {
 		for _, a := range tool.Actions {
 			for _, p := range a.Params {
 				for _, at := range pathsIn(p, nil) {

@@ -52,7 +52,7 @@ type attempt struct {
 func attempts(t *testing.T) []attempt {
 	t.Helper()
 	var all []attempt
-	for _, tool := range catalogue.New().Tools() {
+	for _, tool := range catalogue.AtHome().Tools() {
 		for _, a := range tool.Actions {
 			if !a.Kind.Mutates() || noNotes[a.ID()] != "" {
 				continue
@@ -184,7 +184,7 @@ func lostReadBack(t *testing.T, x attempt, endpoint string) {
 // where the type has a list. It holds K37 too: one object in compact JSON.
 func TestK33EveryResultHasItsDeclaredForm(t *testing.T) {
 	t.Parallel()
-	for _, tool := range catalogue.New().Tools() {
+	for _, tool := range catalogue.AtHome().Tools() {
 		for _, a := range tool.Actions {
 			t.Run(a.ID(), func(t *testing.T) {
 				t.Parallel()
@@ -212,7 +212,7 @@ func TestK33EveryResultHasItsDeclaredForm(t *testing.T) {
 // TestK37EveryAnswerIsOneObject is part of the above.
 func TestK37EveryAnswerIsOneObject(t *testing.T) {
 	t.Parallel()
-	for _, tool := range catalogue.New().Tools() {
+	for _, tool := range catalogue.AtHome().Tools() {
 		for _, a := range tool.Actions {
 			if a.Output.Kind().String() != "struct" {
 				t.Errorf("the results of %s are of kind %s, not objects", a.ID(), a.Output.Kind())

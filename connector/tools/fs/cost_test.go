@@ -94,7 +94,7 @@ func newLarge(t testing.TB) *desk {
 	g := guard.New(client.Reader(), client.Writer(), guard.Options{})
 	t.Cleanup(func() { check(t, g.Close()) })
 	d := &desk{grant: &contract.Grant{V: contract.GrantVersion, Exp: 1 << 40, Default: contract.ReadWriteDelete}}
-	d.exec, err = tools.New(tools.Config{Guard: g, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.New()}, fs.Bindings()...)
+	d.exec, err = tools.New(tools.Config{Guard: g, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.AtHome()}, fs.Bindings()...)
 	check(t, err)
 	return d
 }

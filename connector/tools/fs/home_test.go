@@ -38,7 +38,7 @@ func newDesk(t testing.TB, notes ...guardtest.Doc) *desk {
 
 func executor(t testing.TB, h *guardtest.Home) *tools.Executor {
 	t.Helper()
-	exec, err := tools.New(tools.Config{Guard: h.Guard, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.New()}, fs.Bindings()...)
+	exec, err := tools.New(tools.Config{Guard: h.Guard, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.AtHome()}, fs.Bindings()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func liveDesk(t *testing.T) (d *desk, client *siyuan.Client, notebook siyuan.Not
 	check(t, err)
 	t.Cleanup(func() { check(t, client.Writer().RemoveNotebook(context.Background(), notebook.ID)) })
 	d = &desk{grant: &contract.Grant{V: contract.GrantVersion, Exp: 1 << 40, Levels: map[string]contract.Level{string(notebook.ID): contract.ReadWriteDelete}}}
-	d.exec, err = tools.New(tools.Config{Guard: g, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.New()}, fs.Bindings()...)
+	d.exec, err = tools.New(tools.Config{Guard: g, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.AtHome()}, fs.Bindings()...)
 	check(t, err)
 	return d, client, notebook
 }
