@@ -56,7 +56,8 @@ type Limits struct {
 
 // Settings are a tenant's own choices that are not rights.
 type Settings struct {
-	StrictWrites StrictWrites `json:"strict_writes,omitempty"` // empty means StrictOffered
+	StrictWrites    StrictWrites `json:"strict_writes,omitempty"`    // empty means StrictOffered
+	SkillsExtension bool         `json:"skills_extension,omitempty"` // offer the Skills extension of MCP
 }
 
 // StrictWrites is the tenant's choice about validate-then-write.

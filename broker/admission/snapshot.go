@@ -188,12 +188,16 @@ func (s *Snapshot) Enabled(a *tools.Action) bool { return Decide(s, a.Tool, a.Na
 // Strict reports whether writes can be validated before they are done.
 func (s *Snapshot) Strict() bool { return s.Settings.StrictWrites != tenants.StrictOff }
 
-// Profile is a digest of the admitted actions. Principals of equal profile see
-// equal tools; it says nothing about levels.
+// Profile is a digest of the admitted actions and of what else decides what is
+// listed. Principals of equal profile see equal lists; it says nothing about
+// levels.
 func (s *Snapshot) Profile() [sha256.Size]byte {
 	h := sha256.New()
 	if s.Strict() {
 		h.Write([]byte("strict\n"))
+	}
+	if s.Settings.SkillsExtension {
+		h.Write([]byte("skills\n"))
 	}
 	for _, t := range s.catalogue.Tools() {
 		for _, a := range t.Actions {

@@ -72,7 +72,8 @@ func (s *Server) newServer() *mcp.Server {
 		CompletionHandler: s.completion,
 		SetCacheable:      cacheable,
 	})
-	srv.AddReceivingMiddleware(s.bound, s.answerUnlisted)
+	srv.AddReceivingMiddleware(s.bound, s.answerUnlisted, s.withSkills)
+	s.addSkills(srv)
 	return srv
 }
 

@@ -30,7 +30,13 @@ func resourcesOf(snap *admission.Snapshot, set *guides.Set) []*mcp.Resource {
 		list = append(list, &mcp.Resource{URI: p.URI(), Name: p.Name, Title: p.Title, MIMEType: markdownType, Description: p.Description, Size: int64(len(p.Text))})
 	}
 	for _, k := range set.Skills {
-		list = append(list, &mcp.Resource{URI: k.URI(), Name: k.Name, Title: k.Title, MIMEType: markdownType, Description: k.Description, Size: int64(len(k.Text))})
+		r := mcp.Resource{URI: k.URI(), Name: k.Name, Title: k.Title, MIMEType: markdownType, Description: k.Description, Size: int64(len(k.Text))}
+		list = append(list, &r)
+		if snap.Settings.SkillsExtension {
+			file := r
+			file.URI = k.FileURI()
+			list = append(list, &file)
+		}
 	}
 	for _, c := range disclosure.Calls() {
 		if snap.Enabled(c.Action) {
@@ -137,7 +143,7 @@ func (s *Server) textAt(uri string, who *Request) (text, media string, ok bool) 
 		}
 	}
 	for _, k := range set.Skills {
-		if k.URI() == uri {
+		if k.URI() == uri || k.FileURI() == uri && who.Snapshot.Settings.SkillsExtension {
 			return k.Text, markdownType, true
 		}
 	}

@@ -186,6 +186,17 @@ func TestHostingAsTheREADMESays(t *testing.T) {
 		return strings.Contains(rows.Hint, "2000 characters")
 	})
 
+	skills := func() bool {
+		fresh := (&client{url: agent["mcp_url"], token: agent["token"]}).connect(t)
+		_, declared := fresh.InitializeResult().Capabilities.Extensions["io.modelcontextprotocol/skills"]
+		return declared
+	}
+	if skills() {
+		t.Error("the Skills extension is on before anybody switched it on")
+	}
+	h.run(h.broker, h.env, "tenant", "skills", "--tenant", made["tenant"])
+	h.await(t, "the Skills extension is on", skills)
+
 	h.run(h.broker, h.env, "token", "revoke", "--tenant", made["tenant"], "--agent", agent["agent"])
 	h.await(t, "the token is refused", func() bool {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, agent["mcp_url"], strings.NewReader(`{}`))

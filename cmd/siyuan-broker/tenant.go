@@ -17,7 +17,7 @@ import (
 
 func newTenant(a *app) *cobra.Command {
 	return cli.Group(&cobra.Command{Use: "tenant", Short: "Tenants: create, and set what is allowed"},
-		newTenantCreate(a), newTenantShow(a), newTenantLevel(a), newTenantSwitch(a), newTenantConsent(a), newTenantToggle(a), newTenantResults(a), newTenantUploads(a))
+		newTenantCreate(a), newTenantShow(a), newTenantLevel(a), newTenantSwitch(a), newTenantConsent(a), newTenantToggle(a), newTenantResults(a), newTenantSkills(a), newTenantUploads(a))
 }
 
 func newTenantCreate(a *app) *cobra.Command {

@@ -53,6 +53,30 @@ func maskConf(raw json.RawMessage) (map[string]any, error) {
 	return conf, nil
 }
 
+// maskText masks in a text of SiYuan's own, such as what it says about a sync,
+// what is or may be a secret: names and passwords in addresses, what looks like a
+// key, and what stands in the configuration under a secret name.
+func maskText(text string, raw json.RawMessage) (string, error) {
+	var conf map[string]any
+	if err := json.Unmarshal(raw, &conf); err != nil {
+		return "", contract.Internalf(errors.New("guard: the configuration is no JSON object"), "read the configuration")
+	}
+	m := confMask{}
+	m.learn(conf, false)
+	// The longest first: one may be part of another.
+	slices.SortFunc(m.secrets, func(a, b string) int { return len(b) - len(a) })
+	for _, secret := range m.secrets {
+		text = strings.ReplaceAll(text, secret, masked)
+	}
+	text = userInfo.ReplaceAllString(text, "://"+masked+"@")
+	return tokenRun.ReplaceAllStringFunc(text, func(run string) string {
+		if m.suspicious(run) {
+			return masked
+		}
+		return run
+	}), nil
+}
+
 // confMask knows the texts that stand under secret names.
 type confMask struct{ secrets []string }
 

@@ -141,3 +141,25 @@ func TestOrdinarySettingsAreShown(t *testing.T) {
 		}
 	}
 }
+
+// TestASecretInATextOfSiYuanIsMasked: what SiYuan says about a failed sync
+// quotes addresses, and whatever a service answered.
+func TestASecretInATextOfSiYuanIsMasked(t *testing.T) {
+	t.Parallel()
+	conf := json.RawMessage(`{"sync":{"s3":{"accessKey":"sesame","secretKey":"open-sesame"},"webdav":{"username":"ann","password":"hunter2 with a space"}},"api":{"token":"abc"},"repo":{"key":"Zm9v"}}`)
+	for text, want := range map[string]string{
+		"Synced at 2026-11-30 12:51:03":                              "Synced at 2026-11-30 12:51:03",
+		"同步失败：Put \"https://ann:s3cret@dav.example.com/x\": timeout": "同步失败：Put \"https://[REDACTED]@dav.example.com/x\": timeout",
+		"403 for key sesame and open-sesame":                         "403 for key [REDACTED] and [REDACTED]",
+		"Authorization: Bearer sk-proj-4f9a8b7c6d5e4f3a2b1c":         "Authorization: Bearer [REDACTED]",
+		"wrong password hunter2 with a space.":                       "wrong password [REDACTED].",
+		"document 20240102100100-alphadc is locked, abc":             "document 20240102100100-alphadc is locked, abc", // an id, and no secret is that short
+	} {
+		if got, err := maskText(text, conf); err != nil || got != want {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	if _, err := maskText("x", json.RawMessage(`[]`)); err == nil {
+		t.Error("a configuration of another form was taken")
+	}
+}

@@ -93,7 +93,7 @@ func (tx *Tx) Notify(ctx context.Context, msg string, asError bool, shown time.D
 
 // SyncState is what SiYuan tells about its last sync.
 type SyncState struct {
-	Said   string // localized
+	Said   string // localized, secrets masked
 	Synced time.Time
 }
 
@@ -114,38 +114,49 @@ const syncByHand = 3
 // CheckSync refuses a sync that SiYuan would claim to have done: it answers
 // success also where none is set up.
 func (s *Session) CheckSync(ctx context.Context) error {
+	_, err := s.confToSync(ctx)
+	return err
+}
+
+// confToSync is the configuration, where a sync can be asked for.
+func (s *Session) confToSync(ctx context.Context) (json.RawMessage, error) {
 	if err := s.holds(contract.SwitchSync); err != nil {
-		return err
+		return nil, err
 	}
 	raw, err := s.g.r.RawConf(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var c syncConf
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return contract.Internalf(errors.New("guard: the configuration has another form"), "read the sync settings")
+		return nil, contract.Internalf(errors.New("guard: the configuration has another form"), "read the sync settings")
 	}
 	switch {
 	case !c.Sync.Enabled:
-		return contract.Fail(contract.Unsupported, "Sync is not set up in SiYuan; nothing was synced.").
+		return nil, contract.Fail(contract.Unsupported, "Sync is not set up in SiYuan; nothing was synced.").
 			WithHint("The person can set it up in SiYuan, in the settings of the cloud.")
 	case c.Sync.Mode == syncByHand:
-		return contract.Fail(contract.Unsupported, "SiYuan is set to sync by hand, where a person chooses between upload and download; nothing was synced.").
+		return nil, contract.Fail(contract.Unsupported, "SiYuan is set to sync by hand, where a person chooses between upload and download; nothing was synced.").
 			WithHint("Ask the person to sync in SiYuan, or to choose another sync mode.")
 	}
-	return nil
+	return raw, nil
 }
 
 // Sync asks SiYuan for a sync and waits for its end. A sync that failed shows in
-// what SiYuan says about it, so that is the read-back.
+// what SiYuan says about it, so that is the read-back; secrets in it are masked.
 func (tx *Tx) Sync(ctx context.Context) (SyncState, error) {
-	if err := tx.s.CheckSync(ctx); err != nil {
+	conf, err := tx.s.confToSync(ctx)
+	if err != nil {
 		return SyncState{}, err
 	}
-	err := tx.step(ctx, Step{Op: "system.perform_sync", Repeatable: "a sync of what is in sync changes nothing"}, func(w *siyuan.Writer) error { return w.Sync(ctx, false) })
+	err = tx.step(ctx, Step{Op: "system.perform_sync", Repeatable: "a sync of what is in sync changes nothing"}, func(w *siyuan.Writer) error { return w.Sync(ctx, false) })
 	if err != nil {
 		return SyncState{}, err
 	}
 	info, err := tx.s.g.r.SyncInfo(ctx)
-	return SyncState{Said: info.Stat, Synced: time.UnixMilli(info.Synced)}, err
+	if err != nil {
+		return SyncState{}, err
+	}
+	said, err := maskText(info.Stat, conf)
+	return SyncState{Said: said, Synced: time.UnixMilli(info.Synced)}, err
 }

@@ -112,6 +112,8 @@ func TestASyncThatIsNotSetUpIsNoSuccess(t *testing.T) {
 	conf(true, 1)
 	d.Answer("/api/sync/getSyncInfo", `{"kernel":"tg28qd8","kernels":[],"stat":"Synced at 12:51","synced":1796043073493}`)
 	answers(t, d, owner(), "system.perform_sync", `{}`, `{"ok":true,"result":"Synced at 12:51","synced":1796043073493}`)
+	d.Answer("/api/sync/getSyncInfo", `{"kernel":"tg28qd8","kernels":[],"stat":"Put \"https://ann:pw@dav.example/x\": refused","synced":1796043073493}`)
+	answers(t, d, owner(), "system.perform_sync", `{}`, `{"ok":true,"result":"Put \"https://[REDACTED]@dav.example/x\": refused","synced":1796043073493}`)
 	fails(t, deskOf(t, d.Home, policy.Fixed(contract.Read)).call(owner(), "system.perform_sync", `{}`), contract.PermissionDenied)
 	d.Kernel.Faults().Set("/api/sync/performSync", samplekernel.Fault{Kind: samplekernel.FaultDropAfter})
 	fails(t, d.call(owner(), "system.perform_sync", `{}`), contract.OutcomeUnknown)

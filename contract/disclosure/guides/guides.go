@@ -90,6 +90,10 @@ type Skill struct {
 // URI is the skill's address.
 func (s Skill) URI() string { return SkillURI + s.Name }
 
+// FileURI is its address as a file, in the form that the Skills extension of MCP
+// gives them.
+func (s Skill) FileURI() string { return "skill://" + s.Name + "/SKILL.md" }
+
 // Prompt is a workflow that a person starts.
 type Prompt struct {
 	Name, Title string
