@@ -294,7 +294,7 @@ func TestPromptsAreThereForWhoMayUseThem(t *testing.T) {
 				}
 				return got.Messages[0].Content.(*mcp.TextContent).Text, nil
 			}
-			for _, want := range []string{"build_database", "daily_review", "health_check", "ingest", "tidy_notebook"} {
+			for _, want := range []string{"build_database", "daily_review", "health_check", "ingest", "make_flashcards", "tidy_notebook"} {
 				if !slices.Contains(listed(), want) {
 					t.Errorf("%s is not listed", want)
 				}
