@@ -65,16 +65,38 @@ func (s *Server) implementation() *mcp.Implementation {
 
 func (s *Server) newServer() *mcp.Server {
 	srv := s.cfg.build(s.implementation(), &mcp.ServerOptions{
-		Instructions: disclosure.Instructions(s.cfg.Preface),
 		Capabilities: &mcp.ServerCapabilities{
 			Tools: &mcp.ToolCapabilities{ListChanged: true}, Resources: &mcp.ResourceCapabilities{ListChanged: true}, Prompts: &mcp.PromptCapabilities{ListChanged: true},
 		},
 		CompletionHandler: s.completion,
 		SetCacheable:      cacheable,
 	})
-	srv.AddReceivingMiddleware(s.bound, s.answerUnlisted, s.withSkills)
+	srv.AddReceivingMiddleware(s.bound, s.answerUnlisted, s.withSkills, s.introduce)
 	s.addSkills(srv)
 	return srv
+}
+
+// introduce puts into the answers that begin a connection what depends on who
+// asks: the instructions, and an extension that the tenant has on.
+func (s *Server) introduce(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, req)
+		who := requestOf(req.GetExtra())
+		if err != nil || who == nil {
+			return result, err
+		}
+		var caps *mcp.ServerCapabilities
+		switch r := result.(type) {
+		case *mcp.InitializeResult:
+			r.Instructions, caps = s.profileOf(who.Snapshot).instructions, r.Capabilities
+		case *mcp.DiscoverResult:
+			r.Instructions, caps = s.profileOf(who.Snapshot).instructions, r.Capabilities
+		}
+		if caps != nil && who.Snapshot.Settings.SkillsExtension {
+			caps.AddExtension(skillsExtension, nil)
+		}
+		return result, nil
+	}
 }
 
 // cacheable says how long clients may keep an answer. The default scope is

@@ -20,6 +20,8 @@ type profile struct {
 	templates []*mcp.ResourceTemplate
 	prompts   []*mcp.Prompt
 	guides    *guides.Set
+
+	instructions string
 }
 
 // profileOf is the profile of a snapshot.
@@ -28,7 +30,7 @@ func (s *Server) profileOf(snap *admission.Snapshot) *profile {
 	if p, ok := s.profiles.Get(key); ok {
 		return p
 	}
-	p := &profile{guides: guides.New().For(snap.Enabled, snap.Strict())}
+	p := &profile{guides: guides.New().For(snap.Enabled, snap.Strict()), instructions: disclosure.Instructions(s.cfg.Preface, snap.Enabled)}
 	for _, d := range disclosure.List(s.cfg.Catalogue, snap.Enabled, snap.Strict()) {
 		p.tools = append(p.tools, &mcp.Tool{
 			Name: d.Name, Title: d.Title, Description: d.Description, InputSchema: d.InputSchema,

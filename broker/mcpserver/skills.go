@@ -107,28 +107,17 @@ func own[P any, PP interface {
 	}
 }
 
-// withSkills names the extension among the capabilities of a tenant that has it
-// on, and for all others has its methods unknown.
+// withSkills has the extension's methods unknown where the tenant has it off.
 func (s *Server) withSkills(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if method != methodSkillsList && method != methodSkillsGet {
+			return next(ctx, method, req)
+		}
 		who := requestOf(req.GetExtra())
-		on := who != nil && who.Snapshot.Settings.SkillsExtension
-		if method == methodSkillsList || method == methodSkillsGet {
-			if !on {
-				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found: " + method}
-			}
-			ctx = context.WithValue(ctx, requestKey{}, who) // a session's own context names the request that began it
+		if who == nil || !who.Snapshot.Settings.SkillsExtension {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found: " + method}
 		}
-		result, err := next(ctx, method, req)
-		if err != nil || !on {
-			return result, err
-		}
-		switch r := result.(type) {
-		case *mcp.InitializeResult:
-			r.Capabilities.AddExtension(skillsExtension, nil)
-		case *mcp.DiscoverResult:
-			r.Capabilities.AddExtension(skillsExtension, nil)
-		}
-		return result, err
+		// A session's own context names the request that began it.
+		return next(context.WithValue(ctx, requestKey{}, who), method, req)
 	}
 }

@@ -138,3 +138,18 @@ func TestSkillsAreListedAsTheExtensionWantsThem(t *testing.T) {
 		}
 	}
 }
+
+func TestInstructionsNameWhatTheAgentMayUse(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	for _, f := range []*tenants.Snapshot{facts(tenantA, agent), onlyTools("search")} {
+		r.store.change(f)
+		for _, era := range eras {
+			c, _ := r.client(t, era, tenantA, agent, nil)
+			text := c.InitializeResult().Instructions
+			if !strings.Contains(text, "search.fulltext") || strings.Contains(text, "document.lookup") != (f.Agent.Tools == nil) {
+				t.Errorf("%s of %v: %s", era, f.Agent.Tools, text)
+			}
+		}
+	}
+}

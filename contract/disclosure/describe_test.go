@@ -112,7 +112,7 @@ func TestHelpSaysHowListsAreRead(t *testing.T) {
 		list("free", tools.Param{Type: tools.String}),
 		list("items", tools.Param{Type: tools.Object, Fields: []tools.Param{{Name: "id", Required: true}, {Name: "note"}}}),
 		{Name: "one", Type: tools.String},
-	}}, true).Lists
+	}}, func(*tools.Action) bool { return true }, true).Lists
 	want := []ListContract{
 		{Param: "order", Items: "doc id", Ordered: true, Complete: true, Commas: true},
 		{Param: "paths", Items: "storage path"},

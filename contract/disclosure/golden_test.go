@@ -59,10 +59,10 @@ func TestDescriptorsReadAsReviewed(t *testing.T) {
 
 func TestInstructionsReadAsReviewed(t *testing.T) {
 	t.Parallel()
-	golden(t, "instructions.golden", []byte(disclosure.Instructions(disclosure.Preface{})+"\n"))
+	golden(t, "instructions.golden", []byte(disclosure.Instructions(disclosure.Preface{}, everything)+"\n"))
 	golden(t, "instructions_preface.golden", []byte(disclosure.Instructions(disclosure.Preface{
 		Rules: " Answer in Dutch.\n", Memory: "Your own notes are in /AGENTS.md, written today.",
-	})+"\n"))
+	}, everything)+"\n"))
 }
 
 func TestHelpReadsAsReviewed(t *testing.T) {

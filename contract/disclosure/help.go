@@ -81,7 +81,7 @@ func Help(tool *tools.Tool, topic string, enabled Enabled, strict bool) (any, *c
 		return index(tool, actions), nil
 	}
 	if a, ok := tool.Resolve(topic); ok && slices.Contains(actions, a) {
-		return explain(a, strict), nil
+		return explain(a, enabled, strict), nil
 	}
 	valid := []string{}
 	for _, a := range actions {
@@ -99,10 +99,10 @@ func index(tool *tools.Tool, actions []*tools.Action) Index {
 	return ix
 }
 
-func explain(a *tools.Action, strict bool) Topic {
+func explain(a *tools.Action, enabled Enabled, strict bool) Topic {
 	t := Topic{
 		Tool: a.Tool, Action: a.Name, Signature: a.Signature(), Summary: a.Summary, Needs: needs(a), Consent: a.Dangerous,
-		Guidance: a.Guidance, Accepts: a.ParamAliases, Full: a.FullFields(), Schema: a.Schema(),
+		Accepts: a.ParamAliases, Full: a.FullFields(), Schema: a.Schema(),
 	}
 	if field := a.Guarded.Field(); strict && field != "" {
 		t.Guard = "Optional, unless the tenant requires it: send it with " + ValidateParam + "=true to get a hash, then again with " + field + " set to it; it is done only if nothing changed meanwhile."
@@ -110,6 +110,11 @@ func explain(a *tools.Action, strict bool) Topic {
 	for _, r := range a.Rules {
 		if s := r.Sentence(); s != "" {
 			t.Rules = append(t.Rules, s)
+		}
+	}
+	for _, sentence := range a.Guidance {
+		if Usable(tools.New(), enabled, sentence) {
+			t.Guidance = append(t.Guidance, sentence)
 		}
 	}
 	for _, ex := range a.Examples {

@@ -1,6 +1,10 @@
 package disclosure
 
-import "strings"
+import (
+	"strings"
+
+	"siyuan-broker/contract/tools"
+)
 
 // Preface is what a tenant adds to the instructions. Each text is shown as
 // given; the caller bounds its length.
@@ -29,16 +33,43 @@ Errors: {"error":{type, code, message, hint, retry}}. retry=no: the same call fa
 
 Writes: give each a new UUIDv7 as requestId. Sent again with the same requestId and arguments it is not done twice, so after outcome_unknown or a lost answer repeat it exactly. After confirmation_required give the person the link, then repeat the call with the requestId from the answer.`
 
-// Instructions is the text a server sends once per connection. Nothing in it
-// depends on the caller but the preface.
-func Instructions(p Preface) string {
+// Instructions is the text a server sends once per connection. Sentences that
+// name an action the caller may not use are left out.
+func Instructions(p Preface, enabled Enabled) string {
 	var parts []string
 	if rules := strings.TrimSpace(p.Rules); rules != "" {
 		parts = append(parts, "Rules of the person you work for:\n"+rules)
 	}
-	parts = append(parts, basics)
+	for paragraph := range strings.SplitSeq(basics, "\n\n") {
+		if told := tell(paragraph, enabled); told != "" {
+			parts = append(parts, told)
+		}
+	}
 	if memory := strings.TrimSpace(p.Memory); memory != "" {
 		parts = append(parts, memory)
 	}
 	return strings.Join(parts, "\n\n")
+}
+
+// tell leaves out of a paragraph the sentences that are not usable, and the
+// paragraph where none is left. The words before its first colon head all of it.
+func tell(paragraph string, enabled Enabled) string {
+	head, rest, headed := strings.Cut(paragraph, ": ")
+	if !headed || strings.Contains(head, ". ") {
+		head, rest, headed = "", paragraph, false
+	}
+	var told []string
+	for _, sentence := range strings.Split(strings.TrimSuffix(rest, "."), ". ") {
+		if Usable(tools.New(), enabled, sentence) {
+			told = append(told, sentence)
+		}
+	}
+	switch text := strings.Join(told, ". ") + "."; {
+	case len(told) == 0:
+		return ""
+	case headed:
+		return head + ": " + text
+	default:
+		return text
+	}
 }

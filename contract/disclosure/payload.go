@@ -24,7 +24,7 @@ type Payload struct {
 
 // Measure gives the payload of a catalogue for a caller.
 func Measure(c *tools.Catalogue, enabled Enabled, strict bool, p Preface) Payload {
-	m := Payload{Instructions: utf8.RuneCountInString(strings.TrimSpace(Instructions(p))), Tools: map[string]int{}}
+	m := Payload{Instructions: utf8.RuneCountInString(strings.TrimSpace(Instructions(p, enabled))), Tools: map[string]int{}}
 	list := List(c, enabled, strict)
 	for _, d := range list {
 		m.Tools[d.Name] = utf8.RuneCount(mustEncode(d))
