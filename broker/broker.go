@@ -19,6 +19,7 @@ import (
 	"siyuan-broker/broker/consent"
 	"siyuan-broker/broker/console"
 	"siyuan-broker/broker/feedback"
+	"siyuan-broker/broker/levels"
 	"siyuan-broker/broker/mascot"
 	"siyuan-broker/broker/mcpserver"
 	"siyuan-broker/broker/memory"
@@ -142,7 +143,7 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 	b.mcp, err = mcpserver.New(mcpserver.Config{
 		PublicURLs: cfg.PublicURLs, Issuer: b.Issuer(), Catalogue: catalogue, Tokens: verifier, Snapshots: b.snapshots,
 		Relay: b.cluster.relay, Limit: b.cluster.limit(perMinute{cfg.CallsPerMinute, cfg.ToolPerMinute, cfg.TenantPerMinute}), Recorder: b.recorder,
-		Keys: db, Ended: endedSessions{db, b.cluster.net, log}, Peers: b.cluster.peers(), Book: book{db}, Here: b.here(), Version: version, Origins: cfg.AllowedOrigins, Scopes: oauth.Scopes(), Log: log,
+		Keys: db, Ended: endedSessions{db, b.cluster.net, log}, Peers: b.cluster.peers(), Book: book{db}, Here: b.here(), Own: levels.Changes{Store: db}, Version: version, Origins: cfg.AllowedOrigins, Scopes: oauth.Scopes(), Log: log,
 		CallTimeout: cfg.CallTimeout, MaxBody: int64(cfg.MaxRequestBytes), NoHotLane: !cfg.HotLane, Heartbeat: cmp.Or(o.heartbeat, cfg.Heartbeat),
 		Budget: b.budget, Consent: b.consent, Transfers: b.transfers,
 	})

@@ -107,10 +107,13 @@ func (d *Desk) Claim(ctx context.Context, q Question) (st Standing, a tenants.Ap
 			return err
 		}
 		st = standing(a, q, now)
-		if st == Granted {
-			return tx.UseApproval(ctx, a.ID, now)
+		if st != Granted {
+			return nil
 		}
-		return nil
+		if err := tx.UseApproval(ctx, a.ID, now); err != nil || q.Carry == nil {
+			return err
+		}
+		return q.Carry(ctx, tx, a)
 	})
 	if err != nil {
 		return "", a, fmt.Errorf("claim approval: %w", err)

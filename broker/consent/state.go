@@ -2,6 +2,7 @@ package consent
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -26,6 +27,9 @@ type Question struct {
 	Arguments    [sha256.Size]byte // see Digest
 	RulesVersion int64
 	RequestID    tenants.ID // of the call that is carried out
+	// Carry is done in the transaction that uses an approval up, where the call is
+	// one of the broker's own; its error undoes both. nil: the call goes home.
+	Carry func(ctx context.Context, tx tenants.Tx, agreed tenants.Approval) error
 }
 
 // Digest is that of a call's arguments, whatever their order and spacing.

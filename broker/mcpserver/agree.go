@@ -72,6 +72,13 @@ func (s *Server) agree(ctx context.Context, c *invocation, a *tools.Action, e en
 	if err != nil {
 		return err
 	}
+	if a.AtBroker {
+		if s.cfg.Own == nil {
+			return nil // refused where it would be answered
+		}
+		q.Carry = s.cfg.Own.Carry(c.who.Snapshot, args)
+		c.talk.answer = nil // only the console counts: there it is carried out
+	}
 	if s.cfg.Consent == nil {
 		return contract.Fail(contract.ConfirmationRequired, "A person has to agree to %s, and there is nobody who could be asked.", a.ID())
 	}
@@ -169,6 +176,9 @@ func (c *invocation) unfit(kind consent.Kind, err error) *contract.Error {
 	if err == nil {
 		return nil
 	}
+	if told, ok := errors.AsType[*contract.Error](err); ok {
+		return told
+	}
 	for _, known := range []error{consent.ErrForged, consent.ErrCaller, consent.ErrAction, consent.ErrArguments, consent.ErrRules, consent.ErrExpired, consent.ErrUsed} {
 		if !errors.Is(err, known) {
 			continue
@@ -237,6 +247,10 @@ func (s *Server) ask(ctx context.Context, c *invocation, a *tools.Action, q cons
 func (s *Server) preview(ctx context.Context, c *invocation, a *tools.Action, q consent.Question) (p contract.Preview, failed *contract.Error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
 	defer cancel()
+	if a.AtBroker {
+		p, failed = s.cfg.Own.Preview(ctx, c.who.Snapshot, c.args)
+		return p.Clean(), failed
+	}
 	r := s.cfg.Relay.Call(ctx, q.Tenant.String(), q.Instance.String(), contract.Call{
 		Server: contract.DefaultServer, Method: contract.MethodPreview, Tool: a.Tool, Action: a.Name,
 		RequestID: c.requestID, Grant: c.who.Snapshot.Grant(s.cfg.Now()), Args: c.args,

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"math"
 	"time"
@@ -198,8 +199,32 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 			return nil, err
 		}
 	}
+	if action.AtBroker {
+		return s.own(c, action)
+	}
 	return s.relay(ctx, c, action, progress)
 }
+
+// own answers a call of an action that the broker carries out itself. It was
+// carried out when the agreement was used up, now or before, and not otherwise.
+func (s *Server) own(c *invocation, action *tools.Action) (json.RawMessage, *contract.Error) {
+	switch {
+	case s.cfg.Own == nil:
+		return nil, contract.Fail(contract.Unsupported, "This service does not carry out %s.", action.ID())
+	case c.safety.Asked():
+		return nil, contract.Fail(contract.Unsupported, "%s cannot be validated: a person sees what it would do, and agrees to that.", action.ID()).
+			WithHint("Send the call without validateOnly and without a hash.")
+	case c.agreed == nil && !c.replay:
+		return nil, contract.Internalf(errNotCarried, "carry out %s", action.ID())
+	}
+	body, err := s.cfg.Own.Answer(c.who.Snapshot, c.args)
+	if err != nil {
+		return nil, err
+	}
+	return withRequestID(body, c.requestID), nil
+}
+
+var errNotCarried = errors.New("nobody agreed")
 
 // relay carries an admitted call home.
 func (s *Server) relay(ctx context.Context, c *invocation, action *tools.Action, progress func(contract.Progress)) (json.RawMessage, *contract.Error) {

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -66,6 +67,16 @@ type Transfers interface {
 	Issue(ctx context.Context, o transfers.Order) (tools.OneTimeURL, *contract.Error)
 }
 
+// Own carries out the actions that are the broker's own (tools.Action.AtBroker);
+// levels.Changes does. Preview says what a call would do, Carry is done in the
+// transaction in which a person's agreement to it is used up, Answer is for who
+// made the call, once it is done.
+type Own interface {
+	Preview(ctx context.Context, snap *admission.Snapshot, args json.RawMessage) (contract.Preview, *contract.Error)
+	Carry(snap *admission.Snapshot, args json.RawMessage) func(ctx context.Context, tx tenants.Tx, agreed tenants.Approval) error
+	Answer(snap *admission.Snapshot, args json.RawMessage) (json.RawMessage, *contract.Error)
+}
+
 // Limit takes one call per minute from everything that limits an agent's use of
 // a tool, over all nodes; perMinute is the tenant's own limit for its agents, or
 // 0. It never waits for long and always answers; what names the limit that is
@@ -110,6 +121,7 @@ type Config struct {
 	Preface         disclosure.Preface // joined to the instructions
 	Here            here.Place         // answers calls in place of the home; nil: none
 	Transfers       Transfers          // nil: files travel inside calls only
+	Own             Own                // nil: actions of the broker's own are unsupported
 	NoHotLane       bool               // leave every call to the SDK
 	Limit           Limit              // nil: calls are not counted
 	Budget          Budget             // nil: writes are not counted

@@ -8,8 +8,26 @@ var killRepeatable = []string{"filetree/createDailyNote"}
 func (d *doomed) doc(title string) (string, []any) {
 	d.t.Helper()
 	doc := d.sure(map[string]any{"tool": "document", "action": "create", "notebook": d.book, "path": "/" + title, "markdown": ""})["id"].(string)
-	blocks := d.sure(map[string]any{"tool": "block", "action": "append", "parentID": doc, "dataType": "markdown", "data": "one\n\ntwo\n\nthree"})["ids"].([]any)
-	return doc, blocks
+	return doc, blocksOf(d.sure(map[string]any{"tool": "block", "action": "append", "parentID": doc, "dataType": "markdown", "data": "one\n\ntwo\n\nthree"}))
+}
+
+// blocksOf and notebookOf read an answer, also one that was found out later.
+func blocksOf(made map[string]any) (ids []any) {
+	if ids, ok := made["ids"].([]any); ok {
+		return ids
+	}
+	for _, step := range made["done"].([]any) {
+		more, _ := step.(map[string]any)["new"].([]any)
+		ids = append(ids, more...)
+	}
+	return ids
+}
+
+func notebookOf(made map[string]any) string {
+	if n, ok := made["notebook"].(map[string]any); ok {
+		return n["id"].(string)
+	}
+	return made["id"].(string)
 }
 
 // deeds are the kinds of write: each makes what it needs and gives its call.
@@ -73,12 +91,12 @@ var deeds = []struct {
 	}},
 	{"notebook settings", func(d *doomed, n string) map[string]any {
 		made := d.sure(map[string]any{"tool": "notebook", "action": "create", "name": "Set " + n})
-		return map[string]any{"tool": "notebook", "action": "set_conf", "notebook": made["notebook"].(map[string]any)["id"],
+		return map[string]any{"tool": "notebook", "action": "set_conf", "notebook": notebookOf(made),
 			"conf": map[string]any{"dailyNoteSavePath": "/day " + n, "name": "Set again " + n}}
 	}},
 	{"remove a notebook", func(d *doomed, n string) map[string]any {
 		made := d.sure(map[string]any{"tool": "notebook", "action": "create", "name": "Gone " + n})
-		return map[string]any{"tool": "notebook", "action": "remove", "notebook": made["notebook"].(map[string]any)["id"]}
+		return map[string]any{"tool": "notebook", "action": "remove", "notebook": notebookOf(made)}
 	}},
 	{"replace in a block", func(d *doomed, n string) map[string]any {
 		_, b := d.doc(n)

@@ -5,7 +5,7 @@ import "sync"
 // Planned is the catalogue with every defined action, also those that the
 // tools do not offer yet.
 var Planned = sync.OnceValue(func() *Catalogue {
-	more := map[string][]*Action{"notebook": moreNotebook()}
+	more := map[string][]*Action{}
 	var planned []*Tool
 	for _, offered := range New().Tools() {
 		t := *offered

@@ -53,7 +53,7 @@ func notebookTool() *Tool {
 		Purpose: "Notebooks: the top level of the workspace. Start here to learn ids and what you may do where.",
 		Actions: []*Action{
 			NotebookList.Action, NotebookCreate.Action, NotebookSetOpenState.Action, NotebookRemove.Action, NotebookRename.Action,
-			NotebookGetConf.Action, NotebookSetConf.Action, NotebookSetIcon.Action, NotebookGetPermissions.Action, NotebookGetChildDocs.Action,
+			NotebookGetConf.Action, NotebookSetConf.Action, NotebookSetIcon.Action, NotebookGetPermissions.Action, NotebookSetPermission.Action, NotebookGetChildDocs.Action,
 		},
 	}
 }

@@ -184,11 +184,11 @@ var (
 		Examples: []string{`{}`, `{"notebook":"20240101090000-work001"}`},
 	})
 	NotebookSetPermission = define[NotebookSetPermissionIn, NotebookSetPermissionOut](Action{
-		Name: "set_permission", Kind: Write, Level: contract.Read, Scope: ScopeWorkspace, Switch: contract.SwitchWorkspace, Tier: Advanced, Guarded: OnState, Dangerous: true, Off: true,
-		Agreement: InConsole,
-		Summary:   "Ask a person to change the level that everybody has at most in a notebook.",
-		Guidance:  []string{"It always waits for approval in the console, and never lifts the cap of the home policy."},
-		Examples:  []string{`{"notebook":"20240101090000-work001","permission":"rw"}`},
+		Name: "set_permission", Kind: Write, Level: contract.Read, Scope: ScopeWorkspace, Switch: contract.SwitchWorkspace, Tier: Advanced, Dangerous: true, Off: true,
+		Agreement: InConsole, AtBroker: true,
+		Summary:  "Ask a person to change the level that everybody has at most in a notebook.",
+		Guidance: []string{"It always waits for an owner or admin in the console, who must have approved before you send the same call again.", "What you may do at most yourself, and what the home allows, stay as they are."},
+		Examples: []string{`{"notebook":"20240101090000-work001","permission":"rw"}`},
 	})
 	NotebookGetChildDocs = define[NotebookGetChildDocsIn, NotebookGetChildDocsOut](Action{
 		Name: "get_child_docs", Kind: Read, Level: contract.Read, Scope: ScopeTargets,
@@ -196,7 +196,3 @@ var (
 		Examples: []string{`{"notebook":"20240101090000-work001"}`},
 	})
 )
-
-// moreNotebook are the actions that are defined but have no handler yet:
-// set_permission changes what the broker keeps, not what the home does.
-func moreNotebook() []*Action { return []*Action{NotebookSetPermission.Action} }
