@@ -15,8 +15,8 @@ import (
 )
 
 // TestContextResourcesGoHomeAsCallsDo reads what comes from notes as resources,
-// in both eras: with the caller's levels, and with a clear
-// error while the home is away.
+// in both eras: with the caller's levels, and with a clear error while the home
+// is away.
 func TestContextResourcesGoHomeAsCallsDo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
