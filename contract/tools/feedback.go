@@ -26,7 +26,7 @@ var FeedbackSubmit = define[FeedbackSubmitIn, FeedbackSubmitOut](Action{
 	Guidance: []string{
 		"It is kept with the person's data and read by them and by whoever runs this service; nobody else gets it. Put no text of notes into it.",
 	},
-	Examples: []string{`{"description":"search.fulltext finds no word of two characters.","suggestion":"Say so in the answer."}`},
+	Examples: []string{`{"description":"A search for a word of two characters finds nothing.","suggestion":"Say so in the answer."}`},
 })
 
 func feedbackTool() *Tool {
