@@ -72,7 +72,7 @@ func (s *Server) agree(ctx context.Context, c *invocation, a *tools.Action, e en
 	if err != nil {
 		return err
 	}
-	if a.AtBroker {
+	if owned(a) {
 		if s.cfg.Own == nil {
 			return nil // refused where it would be answered
 		}
@@ -247,7 +247,7 @@ func (s *Server) ask(ctx context.Context, c *invocation, a *tools.Action, q cons
 func (s *Server) preview(ctx context.Context, c *invocation, a *tools.Action, q consent.Question) (p contract.Preview, failed *contract.Error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
 	defer cancel()
-	if a.AtBroker {
+	if owned(a) {
 		p, failed = s.cfg.Own.Preview(ctx, c.who.Snapshot, c.args)
 		return p.Clean(), failed
 	}

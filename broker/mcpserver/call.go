@@ -199,11 +199,15 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 			return nil, err
 		}
 	}
-	if action.AtBroker {
+	if owned(action) {
 		return s.own(c, action)
 	}
 	return s.relay(ctx, c, action, progress)
 }
+
+// owned reports whether the broker carries an action out itself once a person has
+// agreed. What else is answered here was answered before anybody is asked.
+func owned(a *tools.Action) bool { return a.AtBroker && a.Dangerous }
 
 // own answers a call of an action that the broker carries out itself. It was
 // carried out when the agreement was used up, now or before, and not otherwise.
