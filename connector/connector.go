@@ -78,7 +78,7 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 		return nil, err
 	}
 	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Points: c.points, Logger: log, Settle: cfg.WriteSettle, Secret: markSecret(c.key)})
-	c.work, err = tools.New(tools.Config{Guard: c.guard, Policy: c.policy, Catalogue: catalogue.AtHome(), Ledger: c.ledger,
+	c.work, err = tools.New(tools.Config{Guard: c.guard, Policy: c.policy, Catalogue: catalogue.AtHome(), Ledger: c.ledger, Books: c.points,
 		Approvals: approvals.In(cfg.Data, time.Now), Logger: log}, handlers.All()...)
 	if err != nil {
 		return nil, errors.Join(err, c.ledger.Close(), c.points.Close())

@@ -31,6 +31,10 @@ type Preview struct {
 	Find    string `json:"find,omitempty"`
 	Replace string `json:"replace,omitempty"`
 	Level   string `json:"level,omitempty"`
+	// Kept is how many documents an undo would leave as they are, all or in part.
+	Kept int `json:"kept,omitempty"`
+	// Lasting says that no undo takes the action back.
+	Lasting bool `json:"lasting,omitempty"`
 }
 
 // PreviewCounts are the things an action takes away or touches.
@@ -62,7 +66,7 @@ func (p Preview) Clean() Preview {
 	for i := range named {
 		named[i] = p.Named[i].clean()
 	}
-	p.Named, p.More = named, max(0, p.More)
+	p.Named, p.More, p.Kept = named, max(0, p.More), max(0, p.Kept)
 	if p.Target != nil {
 		t := p.Target.clean()
 		p.Target = &t
@@ -164,8 +168,14 @@ func (p Preview) Lines() []string {
 	if p.Find != "" {
 		lines = append(lines, "replace "+quoted(p.Find)+" by "+quoted(p.Replace))
 	}
+	if p.Kept > 0 {
+		lines = append(lines, fmt.Sprintf("documents that stay as they are, all or in part: %d", p.Kept))
+	}
 	if p.Level != "" {
 		lines = append(lines, "new level: "+p.Level)
+	}
+	if p.Lasting {
+		lines = append(lines, "no undo takes this back")
 	}
 	return lines
 }

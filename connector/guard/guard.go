@@ -132,6 +132,9 @@ func (s *Session) InConversation(name string) *Session {
 	return s
 }
 
+// Author is whose writes this session's restore points belong to.
+func (s *Session) Author() Author { return s.author }
+
 func (s *Session) level(notebook siyuan.ID) contract.Level { return s.grant.Level(string(notebook)) }
 
 // whole reports whether the grant hides nothing. It is decided by the grant

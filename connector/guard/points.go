@@ -186,6 +186,7 @@ func (tx *Tx) keepDoc(ctx context.Context, id siyuan.ID) (*Point, error) {
 	if p.Version, p.Seal, err = g.version(ctx, id, newest); err != nil {
 		return nil, err
 	}
+	p.Made = g.opt.Now() // what comes within the second of this version waits
 	return p, g.opt.Points.Save(ctx, tx.s.author, p)
 }
 

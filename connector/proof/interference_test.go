@@ -248,6 +248,8 @@ var refusedHere = map[string]string{
 	"system.conf":           "it is refused while anything is hidden",
 	"system.perform_sync":   "the sample kernel has no sync",
 	"tag.rename":            "it is refused while anything is hidden",
+	"timeline.list_changes": "these homes keep no restore points; connector/tools and connector/undo try what it tells whom",
+	"timeline.undo":         "these homes keep no restore points; connector/tools and connector/undo try what it tells whom",
 	"tag.remove":            "it is refused while anything is hidden",
 }
 

@@ -2,6 +2,7 @@ package restore
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -16,7 +17,8 @@ type Sitting struct {
 	Agent     string    `json:"agent"`
 	Began     time.Time `json:"began"`
 	Last      time.Time `json:"last"`
-	Documents int       `json:"documents"` // with points that are not undone
+	Documents int       `json:"documents"`      // with points that are not undone
+	Undo      bool      `json:"undo,omitempty"` // it took others back
 	Others    []Note    `json:"not_undoable,omitempty"`
 }
 
@@ -37,12 +39,13 @@ func (s *Store) Sittings(scope string) ([]Sitting, error) {
 		return nil, errClosed
 	}
 	all := []Sitting{}
-	const q = `SELECT id, scope, name, began, last, (SELECT count(DISTINCT doc) FROM points WHERE sitting = sittings.id AND undone = 0)
+	const q = `SELECT id, scope, name, began, last, (SELECT count(DISTINCT doc) FROM points WHERE sitting = sittings.id AND undone = 0), conversation
 		FROM sittings WHERE ? IN ('', scope) ORDER BY last DESC, id DESC LIMIT ?`
 	err := s.query(q, []any{scope, maxSittings}, func(row *sqlite.Stmt) error {
 		all = append(all, Sitting{
 			ID: row.ColumnInt64(0), Scope: row.ColumnText(1), Agent: row.ColumnText(2),
 			Began: time.UnixMilli(row.ColumnInt64(3)), Last: time.UnixMilli(row.ColumnInt64(4)), Documents: row.ColumnInt(5),
+			Undo: strings.HasPrefix(row.ColumnText(6), undoPrefix),
 		})
 		return nil
 	})
@@ -61,12 +64,20 @@ func (s *Store) Sittings(scope string) ([]Sitting, error) {
 	return all, nil
 }
 
+// undoPrefix begins the conversation of every undo.
+const undoPrefix = "undo "
+
+// UndoConversation is the conversation in which an undo writes, so that its restore
+// points are a sitting of their own.
+func UndoConversation(requestID string) string { return undoPrefix + requestID }
+
 // Choice says which points are meant. The zero value of a field means any.
 type Choice struct {
 	Scope   string // of one author
 	Sitting int64
 	Doc     string
 	Since   time.Time // written to at or after it
+	NoUndo  bool      // without what undos wrote
 }
 
 // Points lists the points that are not undone, the newest first.
@@ -82,8 +93,9 @@ func (s *Store) Points(c Choice) ([]guard.Point, error) {
 	}
 	var all []guard.Point
 	const q = `SELECT p.id, p.point FROM points p JOIN sittings s ON s.id = p.sitting
-		WHERE undone = 0 AND ? IN ('', s.scope) AND ? IN (0, p.sitting) AND ? IN ('', p.doc) AND p.last >= ? ORDER BY p.id DESC`
-	err := s.query(q, []any{c.Scope, c.Sitting, c.Doc, since}, func(row *sqlite.Stmt) error {
+		WHERE undone = 0 AND ? IN ('', s.scope) AND ? IN (0, p.sitting) AND ? IN ('', p.doc) AND p.last >= ?
+		AND (? = 0 OR s.conversation NOT LIKE ? || '%') ORDER BY p.id DESC`
+	err := s.query(q, []any{c.Scope, c.Sitting, c.Doc, since, c.NoUndo, undoPrefix}, func(row *sqlite.Stmt) error {
 		p, err := pointOf(row.ColumnInt64(0), row.ColumnText(1))
 		all = append(all, p)
 		return err

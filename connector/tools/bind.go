@@ -7,6 +7,7 @@ import (
 	catalogue "siyuan-broker/contract/tools"
 
 	"siyuan-broker/connector/guard"
+	"siyuan-broker/connector/restore"
 	"siyuan-broker/contract"
 )
 
@@ -16,6 +17,7 @@ type Request struct {
 	RequestID string                    // the at-most-once key of a write
 	Progress  func(p contract.Progress) // never nil
 	Budget    int                       // characters an answer may have; one entry or block alone is whole
+	Books     Books                     // nil where no restore points are kept
 	// Body is what a transfer brings, Size bytes if that is known; nil in a plain
 	// call. Out is where a transfer's answer of any length goes; the handler's own
 	// answer is not sent then.
@@ -27,6 +29,16 @@ type Request struct {
 	entry  guard.Entry
 	strict *strict
 }
+
+// Books are the restore points as an undo reads them, and where it marks what it
+// took back.
+type Books interface {
+	Points(c restore.Choice) ([]guard.Point, error)
+	Sittings(scope string) ([]restore.Sitting, error)
+	Undone(ids ...int64) error
+}
+
+var _ Books = (*restore.Store)(nil)
 
 // Intent is the write the request is about to do to the given targets.
 func (r *Request) Intent(targets ...guard.Target) guard.Intent {

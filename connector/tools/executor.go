@@ -33,8 +33,10 @@ type Config struct {
 	// Approvals asks the home owner, where the policy says so. Without it what the
 	// owner wants to confirm is refused.
 	Approvals *approvals.Folder
-	Now       func() time.Time // default time.Now
-	Logger    *slog.Logger     // default nothing is logged; never receives note text
+	// Books are the restore points; nil where the guard keeps none.
+	Books  Books
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // default nothing is logged; never receives note text
 }
 
 // Executor runs calls. It is safe for concurrent use, keeps no state between
@@ -211,7 +213,7 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 		if err := r.ownerAgrees(ctx, binding, settled, in, s); err != nil {
 			return nil, err
 		}
-		req := &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Budget: r.budget(), action: action.ID(), entry: entry, strict: s}
+		req := &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Budget: r.budget(), Books: r.e.cfg.Books, action: action.ID(), entry: entry, strict: s}
 		r.carried.onto(req, action)
 		out, err := binding.run(ctx, req, in)
 		if err != nil || r.carried != nil && action.Passage == catalogue.Downwards {

@@ -112,14 +112,16 @@ func TestTwoHandlersForOneActionAreAnError(t *testing.T) {
 
 // refusedExamples are actions whose examples this home refuses, with the reason.
 var refusedExamples = map[string]string{
-	"fs.replace":          "the example's word is not in the note",
-	"block.replace":       "the example's word is not in the note",
-	"document.duplicate":  "the note shows what is hidden from the caller",
-	"search.semantic":     "it is refused while anything is hidden",
-	"system.conf":         "it is refused while anything is hidden",
-	"system.perform_sync": "the home has no sync",
-	"tag.rename":          "it is refused while anything is hidden",
-	"tag.remove":          "it is refused while anything is hidden",
+	"fs.replace":            "the example's word is not in the note",
+	"block.replace":         "the example's word is not in the note",
+	"document.duplicate":    "the note shows what is hidden from the caller",
+	"search.semantic":       "it is refused while anything is hidden",
+	"system.conf":           "it is refused while anything is hidden",
+	"timeline.list_changes": "the home keeps no restore points",
+	"timeline.undo":         "the home keeps no restore points",
+	"system.perform_sync":   "the home has no sync",
+	"tag.rename":            "it is refused while anything is hidden",
+	"tag.remove":            "it is refused while anything is hidden",
 }
 
 func TestEveryExampleRunsOrSaysWhyNot(t *testing.T) {

@@ -23,10 +23,11 @@ import (
 // onceDesk is a desk with a ledger; a restart gives it a new executor on the same file.
 type onceDesk struct {
 	*guardtest.Home
-	t    *testing.T
-	path string
-	l    *ledger.Ledger
-	exec *tools.Executor
+	t     *testing.T
+	path  string
+	l     *ledger.Ledger
+	books tools.Books // nil: no restore points are kept
+	exec  *tools.Executor
 }
 
 func newOnceDesk(t *testing.T) *onceDesk {
@@ -48,7 +49,7 @@ func (d *onceDesk) start() {
 	if d.l, err = ledger.Open(ledger.Config{Path: d.path, Fresh: true}); err != nil {
 		d.t.Fatal(err)
 	}
-	d.exec, err = tools.New(tools.Config{Guard: d.Guard, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.AtHome(), Ledger: d.l}, handlers.All()...)
+	d.exec, err = tools.New(tools.Config{Guard: d.Guard, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.AtHome(), Ledger: d.l, Books: d.books}, handlers.All()...)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -110,6 +110,7 @@ type Action struct {
 
 	Dangerous bool // a person has to agree first
 	Agreement Agreement
+	Lasting   bool // no undo takes it back; the person who agrees is told
 	Off       bool // disabled until a tenant switches it on
 	AtBroker  bool // answered by the broker, whether the home is there or not
 	Tier      Tier

@@ -65,7 +65,7 @@ var (
 		Examples: []string{`{"avID":"20240106120000-taskavs","primaryKeyTexts":["Buy paint"]}`, `{"avID":"20240106120000-taskavs","blockIDs":["20240102110003-block03"]}`},
 	})
 	AvRemoveRows = define[AvRemoveRowsIn, AvRemoveRowsOut](Action{
-		Name: "remove_rows", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Guarded: OnManifest, ParamAliases: byAvID,
+		Name: "remove_rows", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Lasting: true, Guarded: OnManifest, ParamAliases: byAvID,
 		Summary:  "Remove rows with their cells; blocks that were bound stay.",
 		Examples: []string{`{"avID":"20240106120000-taskavs","srcIDs":["20240106120001-rowloos"]}`},
 	})
@@ -76,7 +76,7 @@ var (
 		Examples: []string{`{"avID":"20240106120000-taskavs","keyName":"Due","keyType":"date"}`},
 	})
 	AvRemoveColumn = define[AvRemoveColumnIn, AvRemoveColumnOut](Action{
-		Name: "remove_column", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Guarded: OnState,
+		Name: "remove_column", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Lasting: true, Guarded: OnState,
 		ParamAliases: map[string]string{"id": "avID", "columnID": "keyID"},
 		Summary:      "Remove a column with all its cells.",
 		Guidance:     []string{"The column of a two-way relation changes the other database too, which needs level rw."},

@@ -11,7 +11,7 @@ type Catalogue struct{ tools []*Tool }
 
 // New returns the whole catalogue: always the same, immutable one.
 var New = sync.OnceValue(func() *Catalogue {
-	return newCatalogue(avTool(), blockTool(), documentTool(), feedbackTool(), fileTool(), flashcardTool(), fsTool(), mascotTool(), notebookTool(), searchTool(), systemTool(), tagTool())
+	return newCatalogue(avTool(), blockTool(), documentTool(), feedbackTool(), fileTool(), flashcardTool(), fsTool(), mascotTool(), notebookTool(), searchTool(), systemTool(), tagTool(), timelineTool())
 })
 
 // AtHome is the part of the catalogue that a home carries out; the broker answers

@@ -144,7 +144,7 @@ var (
 		Examples: []string{`{"deckID":"","blockIDs":["20240102110003-block03"]}`},
 	})
 	FlashcardRemoveCard = define[FlashcardRemoveCardIn, FlashcardChangeOut](Action{
-		Name: "remove_card", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Guarded: OnState,
+		Name: "remove_card", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Lasting: true, Guarded: OnState,
 		Summary: "Take blocks out of a deck; the notes stay, what was learned is lost.", ParamAliases: cardBlock,
 		Examples: []string{`{"deckID":"","blockIDs":["20240102110002-block02"]}`},
 	})

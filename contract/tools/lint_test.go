@@ -101,6 +101,8 @@ var unreferenced = map[string]string{
 	"flashcard.review_card.reviewedCards.cardID":   "not used",
 	"flashcard.create_card.deckID":                 "a deck belongs to no notebook",
 	"flashcard.remove_card.deckID":                 "a deck belongs to no notebook",
+	"timeline.list_changes.documentId":             "may name a document that is gone; what is told is judged by the level where it is or was",
+	"timeline.undo.documentId":                     "may name a document that is gone; what is done is judged by the level where it is or was",
 	"system.conf.keyPath":                          "a setting",
 }
 

@@ -151,7 +151,7 @@ var (
 		Examples: []string{`{"notebook":"20240101090000-work001","opened":true}`},
 	})
 	NotebookRemove = define[NotebookIn, NotebookRemoveOut](Action{
-		Name: "remove", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeTargets, Tier: Advanced, Guarded: OnState, Dangerous: true, Off: true,
+		Name: "remove", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeTargets, Tier: Advanced, Guarded: OnState, Dangerous: true, Lasting: true, Off: true,
 		Agreement: ByPerson,
 		Summary:   "Delete a notebook with every document in it.",
 		Guidance:  []string{"A person can restore it from SiYuan's file history as long as that is kept."},

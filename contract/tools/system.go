@@ -184,7 +184,7 @@ var (
 		Summary: "Show a message in SiYuan's window.", Examples: []string{`{"msg":"The report is done.","level":"info"}`},
 	})
 	SystemPerformSync = define[SystemIn, SystemPerformSyncOut](Action{
-		Name: "perform_sync", Kind: Write, Level: contract.ReadWrite, Scope: ScopeWorkspace, Switch: contract.SwitchSync, Tier: Advanced, Dangerous: true,
+		Name: "perform_sync", Kind: Write, Level: contract.ReadWrite, Scope: ScopeWorkspace, Switch: contract.SwitchSync, Tier: Advanced, Dangerous: true, Lasting: true,
 		Summary:  "Sync the workspace with the storage that SiYuan is set up with, both ways.",
 		Guidance: []string{"It needs sync to be on in SiYuan, in a mode other than fully manual."},
 		Examples: []string{`{}`},

@@ -60,7 +60,7 @@ var (
 		Examples:     []string{`{"keyword":"project"}`},
 	})
 	TagRename = define[TagRenameIn, TagRenameOut](Action{
-		Name: "rename", Kind: Write, Level: contract.ReadWrite, Scope: ScopeWorkspace, Switch: contract.SwitchTags, Dangerous: true, Guarded: OnManifest,
+		Name: "rename", Kind: Write, Level: contract.ReadWrite, Scope: ScopeWorkspace, Switch: contract.SwitchTags, Dangerous: true, Lasting: true, Guarded: OnManifest,
 		Summary: "Rename a tag, and the tags below it, in every notebook.",
 		Guidance: []string{
 			"It needs the level rw in every notebook that has the tag, and is refused while any notebook is hidden from you.",
@@ -69,7 +69,7 @@ var (
 		Examples: []string{`{"oldLabel":"urgent","newLabel":"soon"}`},
 	})
 	TagRemove = define[TagRemoveIn, TagRemoveOut](Action{
-		Name: "remove", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeWorkspace, Switch: contract.SwitchTags, Dangerous: true, Tier: Advanced, Guarded: OnManifest,
+		Name: "remove", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeWorkspace, Switch: contract.SwitchTags, Dangerous: true, Lasting: true, Tier: Advanced, Guarded: OnManifest,
 		Summary: "Remove a tag with its text from every notebook; tags below it stay.",
 		Guidance: []string{
 			"It needs the level rwd in every notebook that has the tag, and is refused while any notebook is hidden from you.",

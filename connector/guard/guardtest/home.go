@@ -138,16 +138,14 @@ func New(t testing.TB) *Home { return NewWith(t, Notes()) }
 // somebody sleeps, and with [Home.Pass].
 func NewKeeping(t testing.TB, points func(now func() time.Time) guard.Points) *Home {
 	t.Helper()
-	h := New(t)
+	dir := t.TempDir()
+	check(t, os.CopyFS(dir, os.DirFS(New(t).Kernel.Dir())))
 	var passed atomic.Int64
 	start := clock()()
 	now := func() time.Time { return start.Add(time.Duration(passed.Load())) }
+	h := openAt(t, dir, now)
 	h.Pass = func(d time.Duration) { passed.Add(int64(d)) }
-	dir := t.TempDir()
-	check(t, os.CopyFS(dir, os.DirFS(h.Kernel.Dir())))
-	k := openAt(t, dir, now)
-	check(t, k.Client.Reader().Flush(context.Background()))
-	h.Kernel, h.Client = k.Kernel, k.Client
+	check(t, h.Client.Reader().Flush(context.Background()))
 	h.Guard = guard.New(h.Client.Reader(), h.Client.Writer(), guard.Options{Now: now, Points: points(now), Sleep: func(ctx context.Context, d time.Duration) error {
 		h.Pass(d)
 		return ctx.Err()

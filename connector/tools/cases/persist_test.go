@@ -36,7 +36,10 @@ var more = map[string][]string{
 
 // noNotes are writes that leave no trace in notes, with what tests them instead.
 var noNotes = map[string]string{
-	"system.notify":       "shows a message in SiYuan's window (TestLiveSystem)",
+	"system.notify":         "shows a message in SiYuan's window (TestLiveSystem)",
+	"timeline.list_changes": "lists restore points, which are not kept here (connector/tools, TestAnAgentListsAndTakesBackItsOwnWritesOnly)",
+	"timeline.undo":         "needs restore points, which are not kept here (connector/tools, TestAnAgentListsAndTakesBackItsOwnWritesOnly)",
+
 	"system.perform_sync": "starts SiYuan's own sync, which is off in the sample home (TestLiveSystem)",
 }
 

@@ -16,9 +16,10 @@ import (
 	"siyuan-broker/connector/tools/search"
 	"siyuan-broker/connector/tools/system"
 	"siyuan-broker/connector/tools/tag"
+	"siyuan-broker/connector/tools/timeline"
 )
 
 // All returns the handler of every action.
 func All() []tools.Binding {
-	return slices.Concat(av.Bindings(), file.Bindings(), fs.Bindings(), notebook.Bindings(), document.Bindings(), block.Bindings(), search.Bindings(), system.Bindings(), tag.Bindings(), flashcard.Bindings())
+	return slices.Concat(av.Bindings(), file.Bindings(), fs.Bindings(), notebook.Bindings(), document.Bindings(), block.Bindings(), search.Bindings(), system.Bindings(), tag.Bindings(), flashcard.Bindings(), timeline.Bindings())
 }

@@ -1,0 +1,97 @@
+package tools
+
+import "siyuan-broker/contract"
+
+// TimelineListChangesIn is the input of timeline.list_changes.
+type TimelineListChangesIn struct {
+	Since      string `json:"since,omitempty" maxlen:"64" doc:"RFC 3339; only what was written from then on."`
+	Sitting    *int   `json:"sitting,omitempty" min:"1" max:"1000000000" doc:"Number of a sitting, from list_changes."`
+	DocumentID string `json:"documentId,omitempty" maxlen:"22" doc:"Only this document; it may be gone."`
+	PageIn
+}
+
+// Sitting is what the agent wrote in one conversation or without a long pause.
+type Sitting struct {
+	ID          int             `json:"id"`
+	Began       string          `json:"began"` // RFC 3339
+	Last        string          `json:"last"`
+	Undo        bool            `json:"undo,omitempty"`        // it was an undo itself
+	NotUndoable []LastingChange `json:"notUndoable,omitempty"` // by their nature
+}
+
+// LastingChange is a write that nothing takes back.
+type LastingChange struct {
+	Action string `json:"action"`
+	At     string `json:"at"`
+}
+
+// ChangedDocument is what taking back would do, or did, to one document.
+type ChangedDocument struct {
+	ID      string    `json:"id"`
+	Title   string    `json:"title"`
+	Effect  string    `json:"effect"`          // restored, removed, returned, reordered or nothing
+	Parts   []string  `json:"parts,omitempty"` // that come back: text, attributes, place, document, order
+	Since   string    `json:"since"`           // of the oldest write that is taken back
+	Refused []Refused `json:"refused,omitempty"`
+	Failed  string    `json:"failed,omitempty"` // why it was not done
+}
+
+// Refused is a part that stays as it is.
+type Refused struct {
+	Part string `json:"part"`
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// TimelineListChangesOut is the output of timeline.list_changes.
+type TimelineListChangesOut struct {
+	Sittings  []Sitting         `json:"sittings"` // the newest first
+	Documents []ChangedDocument `json:"documents"`
+	PageOut
+}
+
+// TimelineUndoIn is the input of timeline.undo.
+type TimelineUndoIn struct {
+	Since      string `json:"since,omitempty" maxlen:"64" doc:"RFC 3339; only what was written from then on."`
+	Sitting    *int   `json:"sitting,omitempty" min:"1" max:"1000000000" doc:"Number of a sitting, from list_changes."`
+	DocumentID string `json:"documentId,omitempty" maxlen:"22" doc:"Only this document; it may be gone."`
+}
+
+// TimelineUndoOut is the output of timeline.undo.
+type TimelineUndoOut struct {
+	Success   bool              `json:"success"`
+	Undone    int               `json:"undone"` // documents
+	Left      int               `json:"left"`   // documents of which something stays as it is
+	Documents []ChangedDocument `json:"documents"`
+	CutOut
+}
+
+// The actions of the timeline tool.
+var (
+	TimelineListChanges = define[TimelineListChangesIn, TimelineListChangesOut](Action{
+		Name: "list_changes", Kind: Read, Level: contract.Read, Scope: ScopeCollection,
+		Summary:  "List what you wrote, by document, and what of it can be taken back.",
+		Guidance: []string{"A sitting is what you wrote in one conversation, or without a pause of half an hour. Other agents' and people's writes are not listed."},
+		Examples: []string{`{}`, `{"since":"2026-11-30T14:05:00+01:00"}`},
+	})
+	TimelineUndo = define[TimelineUndoIn, TimelineUndoOut](Action{
+		Name: "undo", Kind: Write, Level: contract.ReadWrite, Scope: ScopeCollection, Dangerous: true, Agreement: ByPerson,
+		Summary: "Take back what you wrote: a sitting, since a time, or one document.",
+		Rules:   []Rule{AtLeastOne("since", "sitting", "documentId")},
+		Guidance: []string{
+			"What somebody else changed since stays, and is named in refused. Removing a document that you made needs rwd.",
+			"Databases' cells, tags, files and notebooks are not taken back.",
+			"An undo is a sitting of its own and can be undone by its number.",
+		},
+		Examples: []string{`{"sitting":12}`, `{"since":"2026-11-30T14:05:00+01:00"}`},
+	})
+)
+
+func timelineTool() *Tool {
+	return &Tool{
+		Name:    "timeline",
+		Title:   "Timeline",
+		Purpose: "What you changed, and the way back.",
+		Actions: []*Action{TimelineListChanges.Action, TimelineUndo.Action},
+	}
+}
