@@ -47,6 +47,7 @@ type PreviewCounts struct {
 	Attributes int `json:"attributes,omitempty"` // set by people or plugins
 	Rows       int `json:"rows,omitempty"`       // of databases
 	Bytes      int `json:"bytes,omitempty"`      // of files that come or go
+	Places     int `json:"places,omitempty"`     // where text changes
 }
 
 // PreviewItem is one thing by name.
@@ -54,6 +55,8 @@ type PreviewItem struct {
 	Kind  string `json:"kind"` // notebook, document, block or file
 	Title string `json:"title"`
 	Path  string `json:"path,omitempty"` // readable, as the fs tool writes it
+	// Places are those in it where text changes; 0: it goes as a whole, or moves.
+	Places int `json:"places,omitempty"`
 }
 
 // Clean makes a preview fit to be shown, whoever sent it: bounded, and without
@@ -79,7 +82,7 @@ func (p Preview) Clean() Preview {
 }
 
 func (i PreviewItem) clean() PreviewItem {
-	return PreviewItem{PlainText(i.Kind, PreviewRunes), PlainText(i.Title, PreviewRunes), PlainText(i.Path, PreviewRunes)}
+	return PreviewItem{PlainText(i.Kind, PreviewRunes), PlainText(i.Title, PreviewRunes), PlainText(i.Path, PreviewRunes), max(0, i.Places)}
 }
 
 // PlainText is text of somebody else on one line: without control, format and
@@ -132,7 +135,7 @@ func (c *PreviewCounts) all() []previewCount {
 		{&c.Notebooks, "notebook", "notebooks"}, {&c.Documents, "document", "documents"}, {&c.Blocks, "block", "blocks"},
 		{&c.References, "reference from elsewhere", "references from elsewhere"}, {&c.Assets, "asset", "assets"},
 		{&c.Attributes, "attribute", "attributes"}, {&c.Rows, "database row", "database rows"},
-		{&c.Bytes, "byte", "bytes"},
+		{&c.Bytes, "byte", "bytes"}, {&c.Places, "place to change", "places to change"},
 	}
 }
 
@@ -185,7 +188,13 @@ func (i PreviewItem) line() string {
 	if i.Path != "" {
 		s += " in " + quoted(i.Path)
 	}
-	return s
+	switch i.Places {
+	case 0:
+		return s
+	case 1:
+		return s + ": 1 place"
+	}
+	return fmt.Sprintf("%s: %d places", s, i.Places)
 }
 
 // quoted puts a text between quotes that do not occur in it.

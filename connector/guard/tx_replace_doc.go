@@ -86,7 +86,7 @@ func (tx *Tx) pieces(ctx context.Context, d Doc) ([]*piece, error) {
 			blocks = append(blocks, Block{doc: d, id: id})
 		}
 	}
-	texts, doms, err := tx.contents(ctx, blocks)
+	texts, doms, err := tx.s.contents(ctx, blocks)
 	if err != nil {
 		return nil, err
 	}

@@ -24,13 +24,18 @@ type Scope struct {
 // the block. It returns the ids of the blocks that changed.
 func (tx *Tx) ReplaceMany(ctx context.Context, in Scope, e Edit) ([]string, error) {
 	e.All = true
-	blocks, kinds, err := tx.textBlocks(ctx, in)
+	for _, b := range in.Blocks {
+		if err := tx.covers(b); err != nil {
+			return nil, err
+		}
+	}
+	blocks, kinds, err := tx.s.textBlocks(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	changed := []string{}
 	var updates []Update
-	stored, doms, err := tx.contents(ctx, blocks)
+	stored, doms, err := tx.s.contents(ctx, blocks)
 	if err != nil {
 		return nil, err
 	}
@@ -74,39 +79,88 @@ func (tx *Tx) ReplaceMany(ctx context.Context, in Scope, e Edit) ([]string, erro
 	return changed, nil
 }
 
+// PreviewReplace counts the places that an edit would change, in all and in each
+// document. A place that cannot be edited safely is among them: it ends the call
+// before anything is written.
+func (s *Session) PreviewReplace(ctx context.Context, in Scope, e Edit) (p contract.Preview, err error) {
+	places := map[siyuan.ID]int{}
+	for _, b := range in.Blocks {
+		if err := s.use(b.doc.nb, contract.Read); err != nil {
+			return p, err
+		}
+		if !in.Titles || !b.IsDoc() {
+			continue
+		}
+		attrs, err := s.g.r.BlockAttrs(ctx, b.id)
+		if err != nil {
+			return p, s.vanished(err, "document", b.id)
+		}
+		places[b.doc.id] += len(e.find(attrs["title"]))
+	}
+	blocks, kinds, err := s.textBlocks(ctx, in)
+	if err != nil {
+		return p, err
+	}
+	stored, doms, err := s.contents(ctx, blocks)
+	if err != nil {
+		return p, err
+	}
+	for _, b := range blocks {
+		own, _ := cutOwnIAL(stored[b.id])
+		n := len(e.find(shownText(kinds[b.id], own, doms[b.id])))
+		if places[b.doc.id] += n; n > 0 {
+			p.Counts.Blocks++
+		}
+	}
+	var docs []siyuan.ID
+	for id, n := range places {
+		if p.Counts.Places += n; n > 0 {
+			docs = append(docs, id)
+		}
+	}
+	p.Counts.Documents = len(docs)
+	rows, err := s.rows(ctx, "id IN ("+sqlList(docs)+")", "hpath, id", contract.PreviewNamed)
+	if err != nil {
+		return p, err
+	}
+	p.Named = named(rows, nil)
+	for i, r := range rows {
+		p.Named[i].Places = places[siyuan.ID(r.ID)]
+	}
+	p.More = len(docs) - len(p.Named)
+	return p.Clean(), nil
+}
+
 // contents are the Kramdown, as far as the caller may read it, and the DOM of
 // blocks.
-func (tx *Tx) contents(ctx context.Context, blocks []Block) (texts, doms map[siyuan.ID]string, err error) {
+func (s *Session) contents(ctx context.Context, blocks []Block) (texts, doms map[siyuan.ID]string, err error) {
 	ids := make([]siyuan.ID, len(blocks))
 	for i, b := range blocks {
 		ids[i] = b.id
 	}
-	if texts, err = tx.s.kramdowns(ctx, ids, false); err != nil || len(ids) == 0 {
+	if texts, err = s.kramdowns(ctx, ids, false); err != nil || len(ids) == 0 {
 		return texts, nil, err
 	}
-	doms, err = tx.s.g.r.BlockDOMs(ctx, ids)
+	doms, err = s.g.r.BlockDOMs(ctx, ids)
 	return texts, doms, err
 }
 
 // textBlocks are the blocks of a scope that may hold the text, each once, in the
 // order of their documents.
-func (tx *Tx) textBlocks(ctx context.Context, in Scope) ([]Block, map[siyuan.ID]string, error) {
+func (s *Session) textBlocks(ctx context.Context, in Scope) ([]Block, map[siyuan.ID]string, error) {
 	var blocks []Block
 	kinds := map[siyuan.ID]string{}
 	for _, b := range in.Blocks {
-		if err := tx.covers(b); err != nil {
-			return nil, nil, err
-		}
-		text, err := tx.s.g.r.BlockKramdown(ctx, b.id, siyuan.KramdownMarkdown)
+		text, err := s.g.r.BlockKramdown(ctx, b.id, siyuan.KramdownMarkdown)
 		if err != nil {
-			return nil, nil, tx.s.vanished(err, "block", b.id)
+			return nil, nil, s.vanished(err, "block", b.id)
 		}
 		ids := idsInOrder(text)
 		if len(ids)+len(blocks) > maxReplaced {
 			return nil, nil, contract.Fail(contract.TooLarge, "There are more than %d blocks to look through.", maxReplaced).
 				WithHint("Name fewer documents or blocks at once.")
 		}
-		infos, err := tx.s.g.r.BlockTreeInfos(ctx, ids)
+		infos, err := s.g.r.BlockTreeInfos(ctx, ids)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -72,16 +73,44 @@ func TestPreviewsCountWhatWouldBeLost(t *testing.T) {
 	if p.Counts != (contract.PreviewCounts{Blocks: 3}) || len(p.Named) != 1 || p.Named[0].Kind != "block" {
 		t.Errorf("list: %+v %+v", p.Counts, p.Named)
 	}
-	p = previewed(t, d, g, "search.find_replace", `{"k":"three","r":"four","ids":["`+below+`"]}`)
-	if p.Find != "three" || p.Replace != "four" || p.Counts.Documents != 1 {
-		t.Errorf("replace: %+v", p)
-	}
 	p = previewed(t, d, g, "notebook.remove", `{"notebook":"`+guardtest.Work+`"}`)
 	if p.Counts.Notebooks != 1 || p.Counts.Documents < 5 || p.Named[0].Title != "Work" || len(p.Named)+p.More != p.Counts.Documents+1 {
 		t.Errorf("notebook: %+v, %d named, %d more", p.Counts, len(p.Named), p.More)
 	}
 	if !d.exists(t, top) || !d.exists(t, string(list)) {
 		t.Error("a preview changed something")
+	}
+}
+
+func TestThePreviewOfAReplacementCountsThePlaces(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, policy.Fixed(contract.ReadWriteDelete))
+	a := d.create(t, "/One two", "two and two\n\n[link](two.md)\n\n* two\n\n```\ntwo\n```")
+	b := d.create(t, "/Other", "Two, two\n\nnothing")
+	c := d.create(t, "/None", "nothing")
+	ids := `"ids":["` + a + `","` + b + `","` + c + `"]`
+	for args, want := range map[string]struct {
+		counts contract.PreviewCounts
+		named  map[string]int
+	}{
+		`{"k":"two","r":"zwei",` + ids + `}`:                                              {contract.PreviewCounts{Documents: 2, Blocks: 3, Places: 4}, map[string]int{"One two": 3, "Other": 1}},
+		`{"k":"[Tt]wo","methodName":"regex","r":"zwei",` + ids + `}`:                      {contract.PreviewCounts{Documents: 2, Blocks: 3, Places: 5}, map[string]int{"One two": 3, "Other": 2}},
+		`{"k":"two","r":"zwei","replaceTypes":{"text":true,"docTitle":true},` + ids + `}`: {contract.PreviewCounts{Documents: 2, Blocks: 3, Places: 5}, map[string]int{"One two": 4, "Other": 1}},
+		`{"k":"two","r":"zwei","replaceTypes":{"codeBlock":true},` + ids + `}`:            {contract.PreviewCounts{Documents: 1, Blocks: 1, Places: 1}, map[string]int{"One two": 1}},
+		`{"k":"absent","r":"zwei",` + ids + `}`:                                           {contract.PreviewCounts{}, map[string]int{}},
+	} {
+		p := previewed(t, d, full(), "search.find_replace", args)
+		got := map[string]int{}
+		for _, i := range p.Named {
+			got[i.Title] = i.Places
+		}
+		if p.Counts != want.counts || !maps.Equal(got, want.named) || p.More != 0 || p.Replace != "zwei" {
+			t.Errorf("%s: %+v %v, want %+v %v", args, p.Counts, got, want.counts, want.named)
+		}
+	}
+	p := previewed(t, d, full(), "search.find_replace", `{"k":"two","r":"zwei",`+ids+`}`)
+	if lines := strings.Join(p.Lines(), "\n"); !strings.Contains(lines, "4 places to change") || !strings.Contains(lines, "“Other” in “/Work/Other”: 1 place") {
+		t.Errorf("%s", lines)
 	}
 }
 

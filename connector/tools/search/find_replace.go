@@ -52,25 +52,26 @@ func findReplace(ctx context.Context, r *tools.Request, in catalogue.SearchFindR
 	return out, err
 }
 
-// previewFindReplace tells where text is looked for: which of it changes is known
-// only once it is replaced.
+// previewFindReplace tells how many places would change, and in which documents.
 func previewFindReplace(ctx context.Context, r *tools.Request, in catalogue.SearchFindReplaceIn) (p contract.Preview, err error) {
-	if _, err = replacement(in); err != nil {
+	edit, err := replacement(in)
+	if err != nil {
 		return p, err
 	}
-	var blocks []guard.Block
+	scope, err := scopeOf(in)
+	if err != nil {
+		return p, err
+	}
 	for _, id := range in.IDs {
 		b, err := r.Session.Block(ctx, id, contract.ReadWrite)
 		if err != nil {
 			return p, err
 		}
 		if inPaths(in.Paths, b) {
-			blocks = append(blocks, b)
+			scope.Blocks = append(scope.Blocks, b)
 		}
 	}
-	if len(blocks) > 0 {
-		p, err = r.Session.PreviewBlocks(ctx, blocks)
-	}
+	p, err = r.Session.PreviewReplace(ctx, scope, edit)
 	p.Find, p.Replace = in.K, in.R
 	return p, err
 }
