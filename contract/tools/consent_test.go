@@ -1,0 +1,33 @@
+package tools_test
+
+import (
+	"testing"
+
+	"siyuan-broker/contract/tools"
+)
+
+// What a person has to agree to, as was decided for it: the catalogue's dangerous
+// actions and those that take away as much. One that is not offered yet is held to
+// it as soon as it is.
+func TestWhatTakesAwayOrLeadsOutNeedsConsent(t *testing.T) {
+	t.Parallel()
+	offered := 0
+	for _, id := range [][2]string{
+		{"fs", "rm"}, {"fs", "mv"}, {"notebook", "remove"}, {"notebook", "set_permission"},
+		{"document", "remove"}, {"document", "move"}, {"document", "doc_to_heading"}, {"block", "delete"}, {"block", "move"},
+		{"search", "find_replace"}, {"av", "remove_rows"}, {"av", "remove_column"}, {"tag", "remove"}, {"tag", "rename"},
+		{"file", "extract_doc"}, {"file", "rename_asset"}, {"file", "remove_unused_assets"}, {"extension", "call"},
+	} {
+		a, ok := tools.New().Action(id[0], id[1])
+		if !ok {
+			continue
+		}
+		offered++
+		if !a.Dangerous {
+			t.Errorf("%s runs without anybody's consent", a.ID())
+		}
+	}
+	if offered < 13 {
+		t.Errorf("only %d of them are known here: a name changed", offered)
+	}
+}
