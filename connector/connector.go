@@ -65,7 +65,7 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 	if c.policy, err = policy.Load(cfg.Policy); err != nil {
 		return nil, err
 	}
-	c.home, err = home.New(home.Config{URL: cfg.URL, Pin: PinFile(cfg.Data), Policy: c.policy, Log: log})
+	c.home, err = home.New(home.Config{URL: cfg.URL, Pin: PinFile(cfg.Data), Policy: c.policy, Log: log, Tools: c.homeTools})
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 	if c.ledger, c.points, err = openBooks(cfg, fresh); err != nil {
 		return nil, err
 	}
-	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Points: c.points, Logger: log, Settle: cfg.WriteSettle, Secret: markSecret(c.key)})
+	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Points: c.points, Logger: log, Settle: cfg.WriteSettle, Secret: markSecret(c.key), Outside: c.policy.Outside, ToolsChanged: c.home.Look})
 	c.work, err = tools.New(tools.Config{Guard: c.guard, Policy: c.policy, Catalogue: catalogue.AtHome(), Ledger: c.ledger, Books: c.points,
 		Approvals: approvals.In(cfg.Data, time.Now), Logger: log}, handlers.All()...)
 	if err != nil {
@@ -138,6 +138,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	work.Go(func() { c.home.Run(ctx) })
 	work.Go(func() { c.keepReporting(ctx) })
 	work.Go(func() { c.recover(ctx) })
+	work.Go(func() { c.discover(ctx) })
 	err := c.tunnel.Run(ctx)
 	if errors.Is(err, ErrRevoked) {
 		c.noteRevoked()
@@ -196,6 +197,37 @@ func (c *Connector) recover(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// discoverEvery is the wait between looks at what SiYuan's plugins offer.
+const discoverEvery = 20 * time.Second
+
+// discover keeps the list of plugins' tools. A SiYuan that does not answer such a
+// look keeps the list it had: its other tools have nothing to do with it.
+func (c *Connector) discover(ctx context.Context) {
+	tick := time.NewTicker(recoverEvery)
+	defer tick.Stop()
+	for {
+		if c.home.Ready() == nil {
+			if err := c.guard.Discover(ctx); err != nil && ctx.Err() == nil {
+				c.log.Debug("the tools of SiYuan's plugins could not be listed", "error", err)
+			}
+			tick.Reset(discoverEvery)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// homeTools are the tools of SiYuan's plugins as known now.
+func (c *Connector) homeTools() []contract.HomeTool {
+	if c.guard == nil { // not wired yet
+		return nil
+	}
+	return c.guard.HomeTools()
 }
 
 // Home tells how SiYuan is.

@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -24,18 +26,19 @@ type Switch string
 
 // The workspace switches.
 const (
-	SwitchWorkspace Switch = "workspace"       // create notebooks, workspace settings
-	SwitchTags      Switch = "tags"            // rename and remove tags everywhere
-	SwitchAssets    Switch = "assets"          // unreferenced assets and templates
-	SwitchSync      Switch = "sync"            // start a sync
-	SwitchSystem    Switch = "system"          // notify, configuration
-	SwitchExtension Switch = "extension"       // tools of SiYuan plugins
-	SwitchTimeline  Switch = "timeline_global" // the workspace timeline
+	SwitchWorkspace Switch = "workspace"        // create notebooks, workspace settings
+	SwitchTags      Switch = "tags"             // rename and remove tags everywhere
+	SwitchAssets    Switch = "assets"           // unreferenced assets and templates
+	SwitchSync      Switch = "sync"             // start a sync
+	SwitchSystem    Switch = "system"           // notify, configuration
+	SwitchExtension Switch = "extension"        // tools of SiYuan plugins
+	SwitchNative    Switch = "extension_native" // SiYuan's own tools, as far as the bridge lets them through
+	SwitchTimeline  Switch = "timeline_global"  // the workspace timeline
 )
 
 // Switches lists every switch, in the order people see them.
 func Switches() []Switch {
-	return []Switch{SwitchWorkspace, SwitchTags, SwitchAssets, SwitchSync, SwitchSystem, SwitchExtension, SwitchTimeline}
+	return []Switch{SwitchWorkspace, SwitchTags, SwitchAssets, SwitchSync, SwitchSystem, SwitchExtension, SwitchNative, SwitchTimeline}
 }
 
 // Grant is what the broker tells a connector about one caller: the effective
@@ -103,7 +106,48 @@ type PolicyEffect struct {
 	Notebooks map[string]Level `json:"notebooks,omitempty"` // caps by notebook id
 	Vetoed    []string         `json:"vetoed,omitempty"`    // "tool" or "tool.action", sorted
 	Digest    string           `json:"digest"`              // changes whenever the policy file's meaning does
+	Tools     []HomeTool       `json:"tools,omitempty"`     // of plugins and of SiYuan itself, as far as the policy lets them through
 }
+
+// Bounds of what a home tells of the tools of its SiYuan.
+const (
+	MaxHomeTools   = 40
+	HomeToolName   = 100 // bytes
+	HomeToolPhrase = 100 // characters
+)
+
+// HomeTool is a tool that SiYuan's own MCP endpoint offers. Name and summary are
+// somebody else's words.
+type HomeTool struct {
+	Name     string `json:"name"`
+	Summary  string `json:"summary,omitempty"` // one line
+	Native   bool   `json:"native,omitempty"`  // of SiYuan itself, not of a plugin
+	ReadOnly bool   `json:"read_only,omitempty"`
+}
+
+// CleanHomeTools makes a list of tools fit to be kept and shown, whoever sent it: bounded,
+// each name once and of a form that cannot pass for an action of ours.
+func CleanHomeTools(list []HomeTool) []HomeTool {
+	var kept []HomeTool
+	seen := map[string]bool{}
+	for _, t := range list {
+		if len(kept) == MaxHomeTools {
+			break
+		}
+		if !homeToolName.MatchString(t.Name) || seen[strings.ToLower(t.Name)] || slices.Contains(reservedTools, strings.ToLower(t.Name)) {
+			continue
+		}
+		seen[strings.ToLower(t.Name)] = true
+		t.Summary = PlainText(t.Summary, HomeToolPhrase)
+		kept = append(kept, t)
+	}
+	return kept
+}
+
+var (
+	homeToolName  = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}$`)
+	reservedTools = []string{"list", "ls", "help", "validate_package", "diagnose_plugin_mcp", "plugin_read", "plugin_call", "native_read", "native_call"}
+)
 
 // Cap is the highest level the home allows on a notebook.
 func (p *PolicyEffect) Cap(notebook string) Level {

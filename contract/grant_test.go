@@ -149,7 +149,7 @@ func TestAHomePolicyCapsAndVetoes(t *testing.T) {
 
 func TestEverySwitchIsListedOnce(t *testing.T) {
 	t.Parallel()
-	want := []contract.Switch{"workspace", "tags", "assets", "sync", "system", "extension", "timeline_global"}
+	want := []contract.Switch{"workspace", "tags", "assets", "sync", "system", "extension", "extension_native", "timeline_global"}
 	if got := contract.Switches(); !slices.Equal(got, want) {
 		t.Errorf("switches %v, want %v", got, want)
 	}

@@ -12,8 +12,9 @@ const MethodPreview = "tools/preview"
 
 // Bounds of a Preview.
 const (
-	PreviewNamed = 20 // things named; the others are counted
-	PreviewRunes = 80 // of one title or path
+	PreviewNamed = 20   // things named; the others are counted
+	PreviewRunes = 80   // of one title or path
+	PreviewArgs  = 2000 // of the arguments of a plugin's tool
 )
 
 // Preview says what an action would do, for the person who is asked to agree.
@@ -35,6 +36,8 @@ type Preview struct {
 	Kept int `json:"kept,omitempty"`
 	// Lasting says that no undo takes the action back.
 	Lasting bool `json:"lasting,omitempty"`
+	// Arguments are what a plugin's tool is called with, as JSON.
+	Arguments string `json:"arguments,omitempty"`
 }
 
 // PreviewCounts are the things an action takes away or touches.
@@ -52,7 +55,7 @@ type PreviewCounts struct {
 
 // PreviewItem is one thing by name.
 type PreviewItem struct {
-	Kind  string `json:"kind"` // notebook, document, block or file
+	Kind  string `json:"kind"` // notebook, document, block, file or tool
 	Title string `json:"title"`
 	Path  string `json:"path,omitempty"` // readable, as the fs tool writes it
 	// Places are those in it where text changes; 0: it goes as a whole, or moves.
@@ -75,6 +78,7 @@ func (p Preview) Clean() Preview {
 		p.Target = &t
 	}
 	p.Find, p.Replace, p.Level = PlainText(p.Find, PreviewRunes), PlainText(p.Replace, PreviewRunes), PlainText(p.Level, PreviewRunes)
+	p.Arguments = PlainText(p.Arguments, PreviewArgs)
 	for _, n := range p.Counts.all() {
 		*n.count = max(0, *n.count)
 	}
@@ -179,6 +183,9 @@ func (p Preview) Lines() []string {
 	}
 	if p.Lasting {
 		lines = append(lines, "no undo takes this back")
+	}
+	if p.Arguments != "" {
+		lines = append(lines, "with "+quoted(p.Arguments))
 	}
 	return lines
 }

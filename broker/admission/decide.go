@@ -55,7 +55,7 @@ func (d Decision) Allowed() bool { return d.Reason == Permitted }
 // if not, why. It is pure: the same snapshot gives the same answer. What the
 // action may touch is decided later and by notebook, with the grant.
 func Decide(s *Snapshot, tool, action string) Decision {
-	if a, ok := s.catalogue.Action(tool, action); ok {
+	if a, ok := s.catalogue.Action(tool, action); ok && !a.ByName {
 		return s.decide(a)
 	}
 	d := Decision{Reason: NoSuchAction, Tool: tool, Action: action}
@@ -74,7 +74,7 @@ func (s *Snapshot) decide(a *tools.Action) Decision {
 		d.Reason = ToolNotGiven
 	case !s.switchedOn(a):
 		d.Reason = SwitchedOff
-	case s.home.Vetoes(a.Tool, a.Name):
+	case s.home.Vetoes(a.Tool, a.Name) || s.home.Vetoes(a.Tool, a.By().Name):
 		d.Reason = HomeVeto
 	case a.Scope == tools.ScopeWorkspace && !s.Principal.Role.Manages():
 		d.Reason = NotManager
@@ -89,8 +89,11 @@ func (s *Snapshot) decide(a *tools.Action) Decision {
 }
 
 func (s *Snapshot) switchedOn(a *tools.Action) bool {
-	if on, ok := s.toggles[a.ID()]; ok {
-		return on
+	if on, ok := s.toggles[a.ID()]; ok && (!on || !a.Stands()) {
+		return on // one tool of a home can be switched off; the action behind it switches all
+	}
+	if a.Stands() {
+		return s.switchedOn(a.By())
 	}
 	return !a.Off
 }
@@ -109,7 +112,7 @@ func (s *Snapshot) highest(a *tools.Action) contract.Level {
 // where nobody is asked, which goes for all that are not dangerous. What an action
 // needs at least, a tenant cannot lower.
 func (s *Snapshot) Consent(a *tools.Action) tenants.ConsentMode {
-	if !a.Dangerous {
+	if a = a.By(); !a.Dangerous {
 		return tenants.ConsentAllow
 	}
 	mode, chosen := s.consents[a.ID()]

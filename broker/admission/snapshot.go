@@ -95,6 +95,7 @@ func Compile(t *tenants.Snapshot, catalogue *tools.Catalogue) *Snapshot {
 		if c.Effect != nil {
 			s.home = *c.Effect
 			s.home.Notebooks = maps.Clone(c.Effect.Notebooks)
+			s.catalogue = catalogue.With(c.Effect.Tools)
 		}
 	}
 	s.compileLevels(t)
@@ -181,6 +182,10 @@ func (s *Snapshot) InForce(now time.Time) Reason {
 // Expires is when the agent's access ends; zero for never.
 func (s *Snapshot) Expires() time.Time { return s.expires }
 
+// Catalogue is every action there is for the principal, the tools of its home
+// included.
+func (s *Snapshot) Catalogue() *tools.Catalogue { return s.catalogue }
+
 // Enabled reports whether Decide admits an action, in the form in which tool
 // descriptions ask.
 func (s *Snapshot) Enabled(a *tools.Action) bool { return Decide(s, a.Tool, a.Name).Allowed() }
@@ -203,6 +208,9 @@ func (s *Snapshot) Profile() [sha256.Size]byte {
 		for _, a := range t.Actions {
 			if s.Enabled(a) {
 				h.Write([]byte(a.ID() + "\n"))
+			}
+			if a.Stands() { // named and described by a home
+				h.Write([]byte("\t" + a.By().Name + " " + a.Summary + "\n"))
 			}
 		}
 	}

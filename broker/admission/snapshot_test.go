@@ -83,7 +83,7 @@ func TestGrantsOfOneMinuteAreOneValue(t *testing.T) {
 
 func TestPlainMembersHoldNoSwitches(t *testing.T) {
 	t.Parallel()
-	for role, want := range map[tenants.Role]int{tenants.Owner: 7, tenants.Admin: 7, tenants.Member: 0} {
+	for role, want := range map[tenants.Role]int{tenants.Owner: 8, tenants.Admin: 8, tenants.Member: 0} {
 		s := compiled(func(f *tenants.Snapshot) { f.Role, f.Switches = role, contract.Switches() })
 		if got := len(s.Grant(noon).Switches); got != want {
 			t.Errorf("%s: %d switches, want %d", role, got, want)

@@ -33,7 +33,7 @@ func (s *Server) answerUnlisted(next mcp.MethodHandler) mcp.MethodHandler {
 		if who == nil {
 			return next(ctx, method, req)
 		}
-		tool, known := s.cfg.Catalogue.Tool(call.Params.Name)
+		tool, known := who.Snapshot.Catalogue().Tool(call.Params.Name)
 		if !known || offered(tool, who.Snapshot) {
 			return next(ctx, method, req)
 		}
@@ -66,7 +66,7 @@ func (s *Server) bound(next mcp.MethodHandler) mcp.MethodHandler {
 
 func offered(tool *tools.Tool, snap *admission.Snapshot) bool {
 	for _, a := range tool.Actions {
-		if snap.Enabled(a) {
+		if !a.ByName && snap.Enabled(a) {
 			return true
 		}
 	}
@@ -157,7 +157,7 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 		return nil, err
 	}
 	snap := c.who.Snapshot
-	tool, ok := s.cfg.Catalogue.Tool(c.tool)
+	tool, ok := snap.Catalogue().Tool(c.tool)
 	if !ok {
 		return nil, admission.Decide(snap, c.tool, e.action).Error()
 	}
@@ -181,6 +181,7 @@ func (s *Server) run(ctx context.Context, c *invocation, arguments json.RawMessa
 	if err != nil {
 		return nil, err
 	}
+	action, args = action.Stand(args)
 	if body, err, mine := s.answerHere(ctx, c, action, args); mine {
 		return body, err
 	}
@@ -311,7 +312,7 @@ func admit(tool *tools.Tool, name string, snap *admission.Snapshot) (*tools.Acti
 func validActions(tool *tools.Tool, snap *admission.Snapshot) []string {
 	names := []string{}
 	for _, a := range tool.Actions {
-		if snap.Enabled(a) {
+		if !a.ByName && snap.Enabled(a) {
 			names = append(names, a.Name)
 		}
 	}

@@ -45,15 +45,15 @@ func (s *Server) candidates(p *mcp.CompleteParams, who *Request) (values []strin
 			values = append(values, k.Name)
 		}
 	case strings.HasPrefix(p.Ref.URI, disclosure.HelpURI) && name == "tool":
-		for _, t := range s.cfg.Catalogue.Tools() {
+		for _, t := range who.Snapshot.Catalogue().Tools() {
 			if offered(t, who.Snapshot) {
 				values = append(values, t.Name)
 			}
 		}
 	case strings.HasPrefix(p.Ref.URI, disclosure.HelpURI) && name == "action":
-		if t, ok := s.cfg.Catalogue.Tool(known["tool"]); ok {
+		if t, ok := who.Snapshot.Catalogue().Tool(known["tool"]); ok {
 			for _, a := range t.Actions {
-				if who.Snapshot.Enabled(a) {
+				if !a.ByName && who.Snapshot.Enabled(a) {
 					values = append(values, a.Name)
 				}
 			}

@@ -167,7 +167,7 @@ func digitsOnly(b []byte) bool {
 // answersItself reports whether a call is of a tool that the caller is offered
 // and nobody has to be asked first.
 func (s *Server) answersItself(ctx context.Context, c *hotCall, who *Request) bool {
-	tool, ok := s.cfg.Catalogue.Tool(string(c.name))
+	tool, ok := who.Snapshot.Catalogue().Tool(string(c.name))
 	if !ok || !offered(tool, who.Snapshot) {
 		return false
 	}

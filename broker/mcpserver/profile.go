@@ -12,8 +12,9 @@ import (
 	"siyuan-broker/contract/disclosure/guides"
 )
 
-// profile is what principals who may use the same actions are shown. It holds
-// nothing of a tenant and is shared by all of them.
+// profile is what principals who may use the same actions are shown, and it is
+// shared by all of them. It holds nothing of a tenant but the names and summaries
+// of plugins' tools, for which its key stands too.
 type profile struct {
 	tools     []*mcp.Tool
 	resources []*mcp.Resource
@@ -31,7 +32,7 @@ func (s *Server) profileOf(snap *admission.Snapshot) *profile {
 		return p
 	}
 	p := &profile{guides: guides.New().For(snap.Enabled, snap.Strict()), instructions: disclosure.Instructions(s.cfg.Preface, snap.Enabled)}
-	for _, d := range disclosure.List(s.cfg.Catalogue, snap.Enabled, snap.Strict()) {
+	for _, d := range disclosure.List(snap.Catalogue(), snap.Enabled, snap.Strict()) {
 		p.tools = append(p.tools, &mcp.Tool{
 			Name: d.Name, Title: d.Title, Description: d.Description, InputSchema: d.InputSchema,
 			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: d.ReadOnly, DestructiveHint: &d.Destructive},

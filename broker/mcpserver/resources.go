@@ -159,15 +159,15 @@ func (s *Server) textAt(uri string, who *Request) (text, media string, ok bool) 
 // exact here: an alias is no second resource.
 func (s *Server) helpAt(uri string, who *Request) (any, bool) {
 	if uri == disclosure.HelpIndexURI {
-		return disclosure.HelpIndex(s.cfg.Catalogue, who.Snapshot.Enabled), true
+		return disclosure.HelpIndex(who.Snapshot.Catalogue(), who.Snapshot.Enabled), true
 	}
 	rest, ok := strings.CutPrefix(uri, disclosure.HelpURI)
 	name, topic, hasTopic := strings.Cut(rest, "/")
-	tool, known := s.cfg.Catalogue.Tool(name)
+	tool, known := who.Snapshot.Catalogue().Tool(name)
 	if !ok || !known || !offered(tool, who.Snapshot) {
 		return nil, false
 	}
-	if _, exact := tool.Action(topic); hasTopic && !exact {
+	if a, exact := tool.Action(topic); hasTopic && (!exact || a.ByName) {
 		return nil, false
 	}
 	answer, err := disclosure.Help(tool, topic, who.Snapshot.Enabled, who.Snapshot.Strict())

@@ -26,7 +26,11 @@ var homeStates = []contract.HomeState{contract.HomeReady, contract.HomeOffline, 
 // this broker does not know, from a newer connector, counts as SiYuan being
 // offline.
 func checkStatus(s *contract.HomeStatus, notebooks int) (omitted int) {
-	before := len(s.Notebooks) + len(s.Policy.Notebooks) + len(s.Policy.Vetoed)
+	entries := func() int {
+		return len(s.Notebooks) + len(s.Policy.Notebooks) + len(s.Policy.Vetoed) + len(s.Policy.Tools)
+	}
+	before := entries()
+	s.Policy.Tools = contract.CleanHomeTools(s.Policy.Tools)
 	s.Notebooks = slices.DeleteFunc(s.Notebooks, func(n contract.NotebookInfo) bool { return n.ID == "" || len(n.ID) > maxID })
 	s.Notebooks = s.Notebooks[:min(len(s.Notebooks), notebooks)]
 	for i := range s.Notebooks {
@@ -41,7 +45,7 @@ func checkStatus(s *contract.HomeStatus, notebooks int) (omitted int) {
 		s.State = contract.HomeOffline
 	}
 	s.SiYuanVersion, s.Policy.Digest = clip(s.SiYuanVersion, maxID), clip(s.Policy.Digest, 2*maxID)
-	return before - len(s.Notebooks) - len(s.Policy.Notebooks) - len(s.Policy.Vetoed)
+	return before - entries()
 }
 
 // brokersOwn are the codes for what only this end can know. Others decide by

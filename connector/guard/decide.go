@@ -48,6 +48,7 @@ const (
 	LookRow      Look = "row"      // whether a database has a row, given as both: yes or no
 	LookColumn   Look = "column"   // whether a database has a column, given as both: yes or no
 	LookCell     Look = "cell"     // a cell, given as database, column and row
+	LookNever    Look = "never"    // nothing: what became of the step cannot be seen
 	LookFile     Look = "file"     // the size of a file below assets
 	LookFileSum  Look = "filesum"  // its SHA-256
 )
@@ -150,6 +151,8 @@ func (g *Guard) look(ctx context.Context, l Look, id siyuan.ID) (string, error) 
 
 func (g *Guard) lookAt(ctx context.Context, l Look, id siyuan.ID) (string, error) {
 	switch l {
+	case LookNever:
+		return "", nil
 	case LookThere:
 		there, err := g.r.BlockExists(ctx, id)
 		return yesNo(there), err

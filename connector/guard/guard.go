@@ -25,9 +25,15 @@ type Options struct {
 	// Settle is how long after it was sent SiYuan may still carry out a write whose
 	// answer never came; default 10 s, at least 1.
 	Settle time.Duration
-	Locks  *Locks       // default a table of its own; share it between guards of one kernel
-	Points Points       // default no restore points are kept, and nothing can be undone
-	Logger *slog.Logger // receives no note text; default nothing is logged
+	Locks  *Locks // default a table of its own; share it between guards of one kernel
+	// Outside says which of SiYuan's own tools that reach into the internet may be
+	// used; default none.
+	Outside func(tool string) bool
+	// ToolsChanged is called, from a goroutine of a call or of Discover, when
+	// HomeTools has changed; default nobody is told. It must not block.
+	ToolsChanged func()
+	Points       Points       // default no restore points are kept, and nothing can be undone
+	Logger       *slog.Logger // receives no note text; default nothing is logged
 	// Secret marks the files that agents stored as theirs; default one that is new
 	// with every guard.
 	Secret []byte
@@ -39,7 +45,9 @@ type Guard struct {
 	w     *siyuan.Writer
 	opt   Options
 	judge judge
-	lists *listing
+
+	bridge bridge
+	lists  *listing
 }
 
 // New makes the guard of one kernel.

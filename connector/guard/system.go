@@ -30,6 +30,9 @@ func (s *Session) holds(need contract.Switch) error {
 		WithHint("Only the agent of a tenant owner or admin can hold it, and only where it is switched on in the console.")
 }
 
+// Holds reports whether the caller has a workspace switch.
+func (s *Session) Holds(w contract.Switch) bool { return s.grant.Has(w) }
+
 // WorkspaceDir is the folder of the workspace on the home machine. It needs the
 // system switch.
 func (s *Session) WorkspaceDir(ctx context.Context) (dir, version string, err error) {

@@ -34,6 +34,7 @@ type Config struct {
 	Log    *slog.Logger
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error) // nil: a net.Dialer
 	Folder func(ctx context.Context, addr string) string                     // nil: asks the system who listens
+	Tools  func() []contract.HomeTool                                        // that SiYuan offers besides ours, as known now; nil: none
 }
 
 // Home knows the state of one SiYuan. Its Dial is the kernel client's only way
@@ -101,7 +102,10 @@ func (h *Home) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 func (h *Home) Watch(kernel *siyuan.Client) { h.kernel = kernel }
 
 // Lost tells Home that SiYuan did not answer; it looks again at once.
-func (h *Home) Lost() {
+func (h *Home) Lost() { h.Look() }
+
+// Look makes Home look, and tell what is new, at once rather than at its next turn.
+func (h *Home) Look() {
 	select {
 	case h.recheck <- struct{}{}:
 	default: // a look is due already
@@ -229,6 +233,9 @@ func (h *Home) look(ctx context.Context) contract.HomeState {
 		}
 	}
 	next.Policy = h.cfg.Policy.Effect(next.Notebooks)
+	if h.cfg.Tools != nil {
+		next.Policy.Tools = h.cfg.Tools()
+	}
 	h.publish(ctx, next)
 	return next.State
 }

@@ -141,6 +141,10 @@ func (p *Policy) Vetoes(tool, action string) bool {
 // actions on the workspace as a whole.
 func (p *Policy) MaxLevel() contract.Level { return p.rules().MaxLevel }
 
+// Outside reports whether the owner lets agents use a tool of SiYuan's own that
+// reaches into the internet from the home.
+func (p *Policy) Outside(tool string) bool { return slices.Contains(p.rules().Outside, tool) }
+
 // Confirm lists the kinds of action the owner wants to agree to at home.
 func (p *Policy) Confirm() []Confirm { return slices.Clone(p.rules().Confirm) }
 

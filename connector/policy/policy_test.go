@@ -254,3 +254,24 @@ func TestConfirmNamesKindsOfAction(t *testing.T) {
 		}
 	}
 }
+
+func TestToolsThatReachIntoTheInternetAreNamedByTheOwner(t *testing.T) {
+	t.Parallel()
+	p := load(t, "extension: [web_fetch, http_request, web_fetch]\n")
+	for tool, want := range map[string]bool{"web_fetch": true, "http_request": true, "web_search": false, "outline": false} {
+		if p.Outside(tool) != want {
+			t.Errorf("%s: %v", tool, !want)
+		}
+	}
+	if load(t, "max_level: rwd\n").Outside("web_fetch") || Fixed(contract.ReadWriteDelete).Outside("web_fetch") {
+		t.Error("a policy that names no such tool lets one through")
+	}
+	if p.Effect(nil).Digest == load(t, "max_level: r\n").Effect(nil).Digest {
+		t.Error("naming tools does not change the digest")
+	}
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	write(t, path, "extension: [block]\n", time.Unix(1, 0))
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "web_search") {
+		t.Errorf("another tool: %v", err)
+	}
+}

@@ -33,6 +33,7 @@ type rules struct {
 	Notebooks map[string]contract.Level `json:"notebooks"` // by id or name, as written
 	Vetoed    []string                  `json:"vetoed"`    // sorted "tool.action"
 	Confirm   []Confirm                 `json:"confirm"`
+	Outside   []string                  `json:"outside,omitempty"` // tools of SiYuan that reach into the internet
 	digest    string
 }
 
@@ -43,6 +44,7 @@ type file struct {
 	Allow     []string          `yaml:"allow"`
 	Deny      []string          `yaml:"deny"`
 	Confirm   []string          `yaml:"confirm"`
+	Extension []string          `yaml:"extension"`
 }
 
 // readOnly is the policy of a home without a file.
@@ -85,8 +87,20 @@ func parse(text []byte, catalogue *tools.Catalogue) (*rules, error) {
 	if r.Confirm, err = confirms(f.Confirm); err != nil {
 		return nil, err
 	}
+	for _, name := range f.Extension {
+		if !slices.Contains(outsideTools, name) {
+			return nil, fmt.Errorf("extension: %q: want %s", name, strings.Join(outsideTools, ", "))
+		}
+		r.Outside = append(r.Outside, name)
+	}
+	slices.Sort(r.Outside)
+	r.Outside = slices.Compact(r.Outside)
 	return r.seal(), nil
 }
+
+// outsideTools are the tools of SiYuan's own that reach into the internet from the
+// home, and so need its owner's word.
+var outsideTools = []string{"http_request", "web_fetch", "web_search"}
 
 func vetoes(catalogue *tools.Catalogue, allow, deny []string) ([]string, error) {
 	for key, list := range map[string][]string{"allow": allow, "deny": deny} {

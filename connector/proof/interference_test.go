@@ -245,6 +245,10 @@ const (
 var refusedHere = map[string]string{
 	"search.semantic":       "it is refused while anything is hidden, and the sample kernel has no embedding service",
 	"flashcard.review_card": "the kernel chooses the ids of cards, so none can be named here; connector/tools tries its levels",
+	"extension.plugin_read": "it is refused while anything is hidden",
+	"extension.plugin_call": "it is refused while anything is hidden",
+	"extension.native_read": "it is refused while anything is hidden",
+	"extension.native_call": "it is refused while anything is hidden, and the home policy names no such tool",
 	"system.conf":           "it is refused while anything is hidden",
 	"system.perform_sync":   "the sample kernel has no sync",
 	"tag.rename":            "it is refused while anything is hidden",

@@ -14,7 +14,7 @@ import (
 )
 
 // flags say what is special about an endpoint.
-type flags uint8
+type flags uint16
 
 const (
 	slow     flags = 1 << iota // may take long
@@ -25,14 +25,16 @@ const (
 	direct                     // a read that no write of ours can be behind of
 	raw                        // answers bytes with status 200, errors with 202
 	download                   // a GET of a file, outside of /api
+	outside                    // a POST outside of /api
 )
 
 // call is one use of an endpoint.
 type call struct {
-	path  string // without /api/
-	body  any    // nil for {}
-	flags flags
-	write bool
+	path    string // without /api/
+	body    any    // nil for {}
+	flags   flags
+	write   bool
+	session string // of SiYuan's MCP endpoint
 }
 
 // args is a JSON request body. Every value of type ID in it must be valid; an

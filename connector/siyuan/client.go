@@ -18,6 +18,8 @@ type Client struct {
 	base  *url.URL
 	http  *http1
 	fresh freshness
+
+	session mcpSession
 }
 
 // New makes a client; it does not contact the kernel.

@@ -183,7 +183,8 @@ func (h *http1) drop() {
 type head struct {
 	status      int
 	contentType string
-	length      int64 // -1: not told
+	session     string // Mcp-Session-Id
+	length      int64  // -1: not told
 	chunked     bool
 	more        bool // the connection stays open behind it
 }
@@ -202,7 +203,7 @@ func readAnswer(r *bufio.Reader, limit int64) (a answer, more bool, err error) {
 	if err != nil {
 		return a, false, cut(err)
 	}
-	a = answer{status: h.status, contentType: h.contentType}
+	a = answer{status: h.status, contentType: h.contentType, session: h.session}
 	switch {
 	case h.status == 204 || h.status == 304:
 	case h.chunked:
@@ -285,6 +286,8 @@ func (h *head) field(line []byte) error {
 		if h.contentType == "" {
 			h.contentType = string(value)
 		}
+	case bytes.EqualFold(name, []byte("Mcp-Session-Id")):
+		h.session = string(value)
 	case bytes.EqualFold(name, []byte("Connection")):
 		for token := range strings.SplitSeq(string(value), ",") {
 			if strings.EqualFold(strings.TrimSpace(token), "close") {

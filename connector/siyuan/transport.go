@@ -17,6 +17,7 @@ import (
 type answer struct {
 	status      int
 	contentType string
+	session     string // of SiYuan's MCP endpoint
 	body        []byte
 }
 
@@ -84,14 +85,17 @@ func (c *Client) roundTrip(ctx context.Context, k call, p payload) (a answer, un
 // request is a whole request as it is sent.
 func (c *Client) request(k call, p payload) ([]byte, error) {
 	method, path := http.MethodPost, c.base.Path+"/api/"+k.path
-	if k.flags&download != 0 {
+	switch {
+	case k.flags&download != 0:
 		method, path = http.MethodGet, c.base.Path+k.path
+	case k.flags&outside != 0:
+		path = c.base.Path + k.path
 	}
 	var token string
 	if k.flags&public == 0 && !c.cfg.Token.IsZero() {
 		token = c.cfg.Token.reveal()
 	}
-	if strings.ContainsFunc(token+p.contentType, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if strings.ContainsFunc(token+p.contentType+k.session, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return nil, badArgument(k.path, "a header would contain control characters")
 	}
 	b := make([]byte, 0, 256+len(path)+len(token)+len(p.bytes))
@@ -99,6 +103,9 @@ func (c *Client) request(k call, p payload) ([]byte, error) {
 	if method == http.MethodPost {
 		b = append(b, "Content-Type: "+p.contentType+"\r\nContent-Length: "...)
 		b = append(strconv.AppendInt(b, int64(len(p.bytes))+p.more, 10), "\r\n"...)
+	}
+	if k.session != "" {
+		b = append(b, "Mcp-Session-Id: "+k.session+"\r\n"...)
 	}
 	if token != "" {
 		b = append(b, "Authorization: Token "+token+"\r\n"...)

@@ -86,7 +86,7 @@ func Describe(tool *tools.Tool, enabled Enabled, strict bool) (Descriptor, bool)
 func usable(tool *tools.Tool, enabled Enabled) []*tools.Action {
 	var actions []*tools.Action
 	for _, a := range tool.Actions {
-		if enabled(a) {
+		if !a.ByName && enabled(a) {
 			actions = append(actions, a)
 		}
 	}
@@ -99,8 +99,10 @@ func description(tool *tools.Tool, actions []*tools.Action) string {
 	lines := []string{tool.Purpose}
 	var advanced []string
 	for _, a := range actions {
-		switch a.Tier {
-		case tools.Basic:
+		switch {
+		case a.Stands():
+			lines = append(lines, a.Signature()+star(a)+" “"+unquoted(a.Summary)+"”")
+		case a.Tier == tools.Basic:
 			lines = append(lines, a.Signature()+star(a))
 		default:
 			advanced = append(advanced, a.Name+star(a))
@@ -111,6 +113,9 @@ func description(tool *tools.Tool, actions []*tools.Action) string {
 	}
 	return strings.Join(append(lines, tool.Notes...), "\n")
 }
+
+// unquoted is somebody else's sentence, fit to stand between quotes.
+func unquoted(s string) string { return strings.NewReplacer("“", "'", "”", "'").Replace(s) }
 
 func star(a *tools.Action) string {
 	if a.Dangerous {

@@ -113,6 +113,9 @@ type Action struct {
 	Lasting   bool // no undo takes it back; the person who agrees is told
 	Off       bool // disabled until a tenant switches it on
 	AtBroker  bool // answered by the broker, whether the home is there or not
+	// ByName actions are never called by their own name but by those of the tools
+	// they stand for; see Catalogue.With.
+	ByName    bool
 	Tier      Tier
 	Guarded   Precondition
 	Passage   Passage
@@ -128,6 +131,7 @@ type Action struct {
 	Params []Param      // from the input type
 	Output reflect.Type // struct or slice of structs
 
+	stand  *Action // what carries out an action of Catalogue.With
 	decode func(raw []byte) (any, error)
 }
 

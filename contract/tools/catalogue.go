@@ -11,7 +11,7 @@ type Catalogue struct{ tools []*Tool }
 
 // New returns the whole catalogue: always the same, immutable one.
 var New = sync.OnceValue(func() *Catalogue {
-	return newCatalogue(avTool(), blockTool(), documentTool(), feedbackTool(), fileTool(), flashcardTool(), fsTool(), mascotTool(), notebookTool(), searchTool(), systemTool(), tagTool(), timelineTool())
+	return newCatalogue(avTool(), blockTool(), documentTool(), extensionTool(), feedbackTool(), fileTool(), flashcardTool(), fsTool(), mascotTool(), notebookTool(), searchTool(), systemTool(), tagTool(), timelineTool())
 })
 
 // AtHome is the part of the catalogue that a home carries out; the broker answers
@@ -63,11 +63,19 @@ func (c *Catalogue) Action(tool, action string) (*Action, bool) {
 // Resolve finds the action an agent means: dashes and case do not matter, and
 // the aliases of the actions count where no action has the name itself.
 func (t *Tool) Resolve(name string) (*Action, bool) {
-	name = ActionName(name)
-	if a, ok := t.Action(name); ok {
+	if a, ok := t.Action(name); ok && !a.ByName {
 		return a, true
 	}
+	name = ActionName(name)
 	for _, a := range t.Actions {
+		if !a.ByName && (a.Name == name || a.stand != nil && ActionName(a.Name) == name) {
+			return a, true
+		}
+	}
+	for _, a := range t.Actions {
+		if a.ByName {
+			continue
+		}
 		if slices.Contains(a.Aliases, name) || slices.Contains(commonAliases[name], a.Name) {
 			return a, true
 		}

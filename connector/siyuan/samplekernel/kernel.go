@@ -55,6 +55,8 @@ type Kernel struct {
 	id     string // system id, kept in conf.json
 	routes map[string]route
 	faults *Faults
+	// toolbox has a lock of its own: the endpoint's calls are not serialised.
+	toolbox *toolbox
 
 	mu        sync.Mutex
 	index     *index.Index
@@ -79,7 +81,7 @@ type task struct {
 
 // New opens the workspace, seeding it when asked, and indexes it.
 func New(opt Options) (*Kernel, error) {
-	k := &Kernel{opt: opt, dir: opt.Dir, token: opt.Token}
+	k := &Kernel{opt: opt, dir: opt.Dir, token: opt.Token, toolbox: newToolbox()}
 	k.setDefaults()
 	if err := k.openDir(); err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ func systemRoutes() map[string]route {
 		"/api/broadcast/getChannels":   {serve: getChannels, noBody: true},
 		"/api/broadcast/postMessage":   {serve: postMessage},
 		"/api/convert/pandoc":          {serve: pandoc},
+		"/mcp":                         {raw: serveMCP},
 	}
 }
 

@@ -36,6 +36,8 @@ var more = map[string][]string{
 
 // noNotes are writes that leave no trace in notes, with what tests them instead.
 var noNotes = map[string]string{
+	"extension.plugin_call": "what a plugin writes is its own affair (connector/tools, TestACallOfAPluginsToolIsNeverRepeated)",
+	"extension.native_call": "sends a request into the internet",
 	"system.notify":         "shows a message in SiYuan's window (TestLiveSystem)",
 	"timeline.list_changes": "lists restore points, which are not kept here (connector/tools, TestAnAgentListsAndTakesBackItsOwnWritesOnly)",
 	"timeline.undo":         "needs restore points, which are not kept here (connector/tools, TestAnAgentListsAndTakesBackItsOwnWritesOnly)",

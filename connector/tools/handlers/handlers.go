@@ -9,6 +9,7 @@ import (
 	"siyuan-broker/connector/tools/av"
 	"siyuan-broker/connector/tools/block"
 	"siyuan-broker/connector/tools/document"
+	"siyuan-broker/connector/tools/extension"
 	"siyuan-broker/connector/tools/file"
 	"siyuan-broker/connector/tools/flashcard"
 	"siyuan-broker/connector/tools/fs"
@@ -21,5 +22,5 @@ import (
 
 // All returns the handler of every action.
 func All() []tools.Binding {
-	return slices.Concat(av.Bindings(), file.Bindings(), fs.Bindings(), notebook.Bindings(), document.Bindings(), block.Bindings(), search.Bindings(), system.Bindings(), tag.Bindings(), flashcard.Bindings(), timeline.Bindings())
+	return slices.Concat(av.Bindings(), extension.Bindings(), file.Bindings(), fs.Bindings(), notebook.Bindings(), document.Bindings(), block.Bindings(), search.Bindings(), system.Bindings(), tag.Bindings(), flashcard.Bindings(), timeline.Bindings())
 }
