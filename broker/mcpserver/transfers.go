@@ -37,7 +37,7 @@ func (s *Server) sendOff(ctx context.Context, c *invocation, a *tools.Action, e 
 	case standing == transfers.Used:
 		c.replay = true
 		body, err := s.relay(ctx, c, a, progress)
-		if contract.CodeOf(err) != contract.ConfirmationUsed || !renew {
+		if err == nil || contract.CodeOf(err) != contract.ConfirmationUsed || !renew {
 			return body, err
 		}
 	}

@@ -56,7 +56,8 @@ func leavesAssets(p string) bool {
 // link to it. One that something hidden links to does not exist, and neither does
 // one that nothing readable links to, but for those from whom nothing is hidden:
 // they reach it with the assets switch, and read what only databases or closed
-// notebooks link to.
+// notebooks link to. What the agent stored itself it may read before anything
+// links to it.
 func (s *Session) Asset(ctx context.Context, file string, need contract.Level) (Asset, error) {
 	clean, ok := assetPath(file)
 	if !ok {
@@ -70,7 +71,8 @@ func (s *Session) Asset(ctx context.Context, file string, need contract.Level) (
 	for _, box := range boxes {
 		a.level = min(a.level, s.level(box))
 	}
-	if a.level == contract.None || len(boxes) == 0 && !s.whole() {
+	own := len(boxes) == 0 && contract.Read.Allows(need) && s.stored(clean)
+	if a.level == contract.None || len(boxes) == 0 && !own && !s.whole() {
 		return Asset{}, noAsset()
 	}
 	for _, box := range boxes {
@@ -79,7 +81,7 @@ func (s *Session) Asset(ctx context.Context, file string, need contract.Level) (
 			return Asset{}, err
 		}
 	}
-	if len(boxes) == 0 {
+	if len(boxes) == 0 && !own {
 		if err := s.proveLoose(ctx, clean, need); err != nil {
 			return Asset{}, err
 		}

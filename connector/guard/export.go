@@ -16,11 +16,19 @@ var (
 // they show, embeds and databases are left out, because what they would show
 // comes from anywhere. The kernel's own export is not used for that reason.
 func (s *Session) Export(ctx context.Context, d Doc) (string, error) {
-	blocks, err := s.Children(ctx, d.Block())
+	parts, err := s.ExportBlocks(ctx, d)
 	if err != nil {
 		return "", err
 	}
-	var parts []string
+	return strings.Join(parts, "\n\n") + "\n", nil
+}
+
+// ExportBlocks is Export, block by block; a blank line stands between them.
+func (s *Session) ExportBlocks(ctx context.Context, d Doc) (parts []string, err error) {
+	blocks, err := s.Children(ctx, d.Block())
+	if err != nil {
+		return nil, err
+	}
 	for _, b := range blocks {
 		text := b.Markdown
 		if b.Type != "c" && b.Type != "m" && b.Type != "html" {
@@ -34,5 +42,5 @@ func (s *Session) Export(ctx context.Context, d Doc) (string, error) {
 			parts = append(parts, text)
 		}
 	}
-	return strings.Join(parts, "\n\n") + "\n", nil
+	return parts, nil
 }

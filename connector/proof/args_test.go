@@ -111,6 +111,10 @@ func (g *generator) textCorners(a *tools.Action) (list []json.RawMessage) {
 // order which is there.
 var telling = map[string][]string{
 	"file.get_image_ocr_text":           {`{"path":"assets/desk-${asset}.txt"}`, `{"path":"/data/assets/desk-${asset}.txt?p=2"}`, `{"path":"assets/shared-${asset}.png"}`, `{"path":"assets/secret-${asset}.txt"}`, `{"path":"assets/own-${asset}.txt"}`},
+	"file.download_asset":               {`{"path":"assets/desk-${asset}.txt"}`, `{"path":"assets/secret-${asset}.txt"}`, `{"path":"assets/own-${asset}.txt"}`},
+	"file.export_resources":             {`{"paths":["assets/desk-${asset}.txt","/assets/desk-${asset}.txt"],"name":"x"}`, `{"paths":["assets/desk-${asset}.txt","assets/own-${asset}.txt"]}`},
+	"file.export_md":                    {`{"id":"${links}"}`, `{"id":"${alpha}","download":true}`, `{"id":"${secret}"}`},
+	"file.upload_asset":                 {`{"id":"${alpha}","fileName":"a.txt","content":"YWJj"}`, `{"id":"${secret}","fileName":"a.txt","content":"YWJj"}`, `{"fileName":"a.txt","content":"YWJj"}`},
 	"av.get_attribute_view_filter_sort": {`{"id":"${board}"}`, `{"id":"${board}","blockID":"${boardBlock}"}`},
 	"av.set_cells": {
 		`{"avID":"${board}","cells":[{"rowID":"${row_board_intro}","columnID":"${boardNote}","valueType":"text","text":"lantern"}]}`,

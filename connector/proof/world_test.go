@@ -89,7 +89,7 @@ func (w *world) executor(t testing.TB, p *policy.Policy, bindings ...tools.Bindi
 	}
 	log := w.logs.logger()
 	e, err := tools.New(tools.Config{
-		Guard:  guard.New(w.client.Reader(), w.client.Writer(), guard.Options{Now: w.clock.Now, Random: w.dice[1], Logger: log}),
+		Guard:  guard.New(w.client.Reader(), w.client.Writer(), guard.Options{Now: w.clock.Now, Random: w.dice[1], Logger: log, Secret: []byte("equal in all worlds")}),
 		Policy: p, Catalogue: catalogue.AtHome(), Now: func() time.Time { return worldEpoch }, Logger: log,
 	}, bindings...)
 	check(t, err)

@@ -49,6 +49,6 @@ func fileTool() *Tool {
 		Name:    "file",
 		Title:   "Files and templates",
 		Purpose: "Files that notes link to.",
-		Actions: []*Action{FileGetDocAssets.Action, FileGetImageOCRText.Action},
+		Actions: append([]*Action{FileGetDocAssets.Action, FileGetImageOCRText.Action}, fileTransfers()...),
 	}
 }

@@ -15,6 +15,10 @@ func Bindings() []tools.Binding {
 	return []tools.Binding{
 		tools.Bind(catalogue.FileGetDocAssets, docAssets),
 		tools.Bind(catalogue.FileGetImageOCRText, imageText),
+		tools.BindDangerous(catalogue.FileUploadAsset, previewUpload, upload),
+		tools.Bind(catalogue.FileDownloadAsset, downloadAsset),
+		tools.Bind(catalogue.FileExportMD, exportMD),
+		tools.Bind(catalogue.FileExportResources, exportResources),
 	}
 }
 
