@@ -29,6 +29,9 @@ func FileName(name string) string {
 		}
 	}
 	base, ext := splitExtension(strings.Trim(b.String(), "-."))
+	if ext == "" { // SiYuan refuses names with a long one
+		base = strings.ReplaceAll(base, ".", "-")
+	}
 	if base = strings.Trim(cutName(base), "-."); base == "" {
 		base = "file"
 	}

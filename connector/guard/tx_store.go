@@ -144,12 +144,14 @@ type onlyReader struct{ io.Reader }
 // storedForm is the path of a file that an agent stored: name, a time, and a mark.
 var storedForm = regexp.MustCompile(`^assets/(.+)-([0-9]{14})-([0-9a-z]{7})(\.[^./]*)?$`)
 
+const maxExtension = 16 // with the dot; a longer one is part of the name
+
 // freePath chooses where a file is stored. SiYuan ends names of its files with an
 // id; ours has a mark in the place of its random half, by which the same agent's
 // later calls know the file as its own.
 func (s *Session) freePath(ctx context.Context, name string) (string, error) {
 	base, ext := name, ""
-	if i := strings.LastIndexByte(name, '.'); i > 0 {
+	if i := strings.LastIndexByte(name, '.'); i > 0 && len(name)-i <= maxExtension {
 		base, ext = name[:i], name[i:]
 	}
 	for i := range 100 { // the same name in the same second
