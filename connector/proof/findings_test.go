@@ -58,7 +58,10 @@ func acceptedDifferences() []accepted {
 	}, {
 		reason: "the same, where the file itself is asked for",
 		report: regexp.MustCompile(`(?s)assets/(shared|secret)-[0-9a-z-]*\.(png|txt).*There is no such asset\.`),
-		shows:  []example{{"file.get_image_ocr_text", `{"path":"assets/shared-${asset}.png"}`}},
+		shows: []example{
+			{"file.get_image_ocr_text", `{"path":"assets/shared-${asset}.png"}`}, {"file.download_asset", `{"path":"assets/shared-${asset}.png"}`},
+			{"file.export_resources", `{"paths":["assets/shared-${asset}.png"]}`},
+		},
 	}}
 }
 

@@ -77,12 +77,11 @@ var (
 			ExactlyOne([]string{"size"}, []string{"content"}),
 		},
 		Guidance: []string{
-			"With size the answer has uploadUrl and a curl command: send the file there by PUT within five minutes; the answer to that names its path. The same call again, with its requestId, tells the path too, or gives a new URL if nothing was stored.",
+			"With size, such as \"size\":48213 in place of content, the answer has uploadUrl and a curl command: send the file there by PUT within five minutes; the answer to that names its path. The same call again, with its requestId, tells the path too, or gives a new URL if nothing was stored.",
 			"id is the document the file is for; it needs the level rw there. Without it the file belongs to nobody, which needs the workspace permission assets.",
 			"Link to it with the path, such as ![](assets/…). A path on your own machine means nothing here.",
 		},
 		Examples: []string{
-			`{"id":"20240102100100-alphadc","fileName":"plan.pdf","size":48213}`,
 			`{"id":"20240102100100-alphadc","fileName":"hello.txt","content":"aGVsbG8="}`,
 		},
 	})
