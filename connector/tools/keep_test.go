@@ -40,6 +40,7 @@ type edit struct {
 	old, new     string // of the one line that changes; old "" for one that only adds
 	sure         bool   // it must not be refused
 	rewrites     bool   // the line with old in it is written anew
+	whole        bool   // the document is written anew, where that takes away nothing people set
 }
 
 // keeps makes an edit and compares the document before and after.
@@ -55,6 +56,16 @@ func (d *desk) keeps(t *testing.T, doc string, e edit) {
 		}
 		if !slices.Equal(before, after) {
 			t.Errorf("%s %s was refused (%v) and wrote:\n%s\nbefore\n%s", e.action, e.args, r.Err, strings.Join(after, "\n"), strings.Join(before, "\n"))
+		}
+		return
+	case e.whole:
+		for _, line := range before {
+			if lost := peoples.FindString(line); lost != "" {
+				t.Errorf("%s %s took away %s", e.action, e.args, lost)
+			}
+		}
+		if !strings.Contains(strings.Join(after, "\n"), e.new) {
+			t.Errorf("%s %s did not write:\n%s", e.action, e.args, strings.Join(after, "\n"))
 		}
 		return
 	case e.rewrites:
@@ -87,6 +98,7 @@ var (
 	rule        = regexp.MustCompile(`-{3,}`) // of a table: as wide as its texts
 	changedAt   = regexp.MustCompile(` updated="\d*"`)
 	attrsOfLine = regexp.MustCompile(`\{:((?: [\w-]+="[^"]*")+)\}`)
+	peoples     = regexp.MustCompile(`\b(?:name|alias|memo|bookmark|custom-[\w-]+)="[^"]*"`)
 	oneAttr     = regexp.MustCompile(`[\w-]+="[^"]*"`)
 )
 
@@ -199,5 +211,9 @@ func (s *scribe) edits(doc string) []edit {
 			list = append(list, edit{action: "block.update", args: fmt.Sprintf(`{"id":%q,"dataType":"markdown","data":%q}`, s.own[i], "all new "+s.said[i]), old: s.said[i], rewrites: true})
 		}
 	}
-	return list
+	at := "/Work/Keep " + s.stem
+	return append(list,
+		edit{action: "fs.write", args: fmt.Sprintf(`{"path":%q,"markdown":"beside"}`, at+"/Below"), sure: true},
+		edit{action: "fs.write", args: fmt.Sprintf(`{"path":%q,"markdown":"over it"}`, at)}, // refused: it is there
+		edit{action: "fs.write", args: fmt.Sprintf(`{"path":%q,"markdown":"all anew","overwrite":true}`, at), new: "all anew", whole: true})
 }
