@@ -257,7 +257,7 @@ func TestLiveViewsFilterSortGroupAndChangeLayout(t *testing.T) {
 		}
 	}
 
-	item := take(l.CreateItem(ctx, d.av, d.block, render().ViewID))(t)
+	item := take(l.CreateItem(ctx, d.av, ItemAt{Block: d.block, View: render().ViewID}))(t)
 	equal(t, "a created row", slices.Contains(rows(render().View.Rows), item.ItemID) || len(render().View.Groups) > 0, true)
 	check(t, l.SetBlockView(ctx, d.block, d.av, render().ViewID))
 	equal(t, "the block's view", take(l.BlockAttrs(ctx, d.block))(t)["custom-sy-av-view"], string(render().ViewID))

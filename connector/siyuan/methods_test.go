@@ -190,7 +190,9 @@ func every(w *Writer) map[string]func(context.Context) error {
 	try("SetCells", func(c context.Context) error { return w.SetCells(c, av1, []CellUpdate{{id2, id3, cell}}) })
 	do("DuplicateAttributeView", func(c context.Context) (any, error) { return w.DuplicateAttributeView(c, av1) })
 	do("CreateAttributeView", func(c context.Context) (any, error) { return w.CreateAttributeView(c, av1, id2) })
-	do("CreateItem", func(c context.Context) (any, error) { return w.CreateItem(c, av1, id2, id3) })
+	do("CreateItem", func(c context.Context) (any, error) {
+		return w.CreateItem(c, av1, ItemAt{Block: id2, View: id3, Template: id1})
+	})
 	try("SetFilters", func(c context.Context) error { return w.SetFilters(c, av1, id2, nil) })
 	try("SetSorts", func(c context.Context) error { return w.SetSorts(c, av1, id2, []AvSort{{id3, "ASC"}}) })
 	do("SetGroup", func(c context.Context) (any, error) { return w.SetGroup(c, av1, id2, AvGroup{}) })

@@ -239,8 +239,35 @@ type AttributeView struct {
 	ViewID    ID          `json:"viewID"`
 	Views     []AvView    `json:"views"`
 
-	NewItemTemplates  []json.RawMessage `json:"newItemTemplates"`
-	DefaultTemplateID ID                `json:"defaultTemplateID"`
+	NewItemTemplates  []ItemTemplate `json:"newItemTemplates"`
+	DefaultTemplateID ID             `json:"defaultTemplateID"`
+}
+
+// ItemTemplate is a template for new rows. The kernel refuses a whole list in
+// silence for one without a name, of another TargetType, or with a field that is
+// not there or that it computes itself; options it does not know it drops.
+type ItemTemplate struct {
+	ID           ID                `json:"id"`
+	Name         string            `json:"name"`
+	Icon         string            `json:"icon,omitempty"`
+	TargetType   string            `json:"targetType"`            // detached or document
+	FieldValues  map[ID]ItemPreset `json:"fieldValues,omitempty"` // by column
+	SaveLocation *ItemPlace        `json:"saveLocation,omitempty"`
+	Content      string            `json:"contentTemplatePath,omitempty"` // of a template file, rendered into the document
+}
+
+// ItemPlace is where the documents of a template go. PathTemplate is a readable
+// path that may hold template functions; it ends with / where documents have no
+// title of their own.
+type ItemPlace struct {
+	BoxID        ID     `json:"boxID"`
+	PathTemplate string `json:"pathTemplate"`
+}
+
+// ItemPreset is what a template puts into a cell.
+type ItemPreset struct {
+	Mode  string `json:"mode"` // static, or currentTime for the day of a date
+	Value *Value `json:"value,omitempty"`
 }
 
 // AvView is a view as it is stored. Of Table, Gallery and Kanban the one named by

@@ -123,10 +123,26 @@ type AvItem struct {
 	IsDetached bool   `json:"isDetached"`
 }
 
-// CreateItem adds an empty row as the view's defaults say.
-func (w *Writer) CreateItem(ctx context.Context, av, block, view ID) (AvItem, error) {
-	return write[AvItem](ctx, w, "av/createAttributeViewItem",
-		args{"avID": av, "blockID": block, "viewID": view}, 0)
+// ItemAt says which row CreateItem makes, and where; all but Block may be left
+// out.
+type ItemAt struct {
+	Block, View ID // a block that shows the database, one of its views
+	Group       ID // of the view
+	Previous    ID // row to go behind; "" for the top
+	Template    ID // of the database; its cells are filled in, its document is made
+}
+
+// CreateItem adds a row: as a template says, or an empty one. The kernel chooses
+// the ids. A template that does not exist, or whose notebook is closed, is
+// Rejected.
+func (w *Writer) CreateItem(ctx context.Context, av ID, at ItemAt) (AvItem, error) {
+	body := args{"avID": av, "blockID": at.Block, "viewID": optional(at.View)}
+	for name, id := range map[string]ID{"groupID": at.Group, "previousID": at.Previous, "templateID": at.Template} {
+		if id != "" {
+			body[name] = id
+		}
+	}
+	return write[AvItem](ctx, w, "av/createAttributeViewItem", body, 0)
 }
 
 // SetFilters replaces the filters of the view that a block shows, in the
@@ -148,10 +164,18 @@ func (w *Writer) SetSorts(ctx context.Context, av, block ID, sorts []AvSort) err
 
 // AvGroup groups a view by a column; the zero value removes the grouping.
 type AvGroup struct {
-	Field     ID   `json:"field" shape:"optional"`
-	Method    int  `json:"method"`
-	Order     int  `json:"order"`
-	HideEmpty bool `json:"hideEmpty"`
+	Field     ID           `json:"field" shape:"optional"`
+	Method    int          `json:"method"`          // 0 by value, 1 by range, 2 to 6 by parts of a date
+	Range     *AvGroupSpan `json:"range,omitempty"` // of method 1
+	Order     int          `json:"order"`           // 0 ascending, 1 descending, 2 by hand, 3 as the options
+	HideEmpty bool         `json:"hideEmpty"`
+}
+
+// AvGroupSpan are the steps that numbers are grouped by.
+type AvGroupSpan struct {
+	Start float64 `json:"numStart"`
+	End   float64 `json:"numEnd"`
+	Step  float64 `json:"numStep"`
 }
 
 // SetGroup replaces the grouping of the view that a block shows.

@@ -150,99 +150,6 @@ func (k *Kernel) bind(blockID, avID string, bound bool) error {
 	return k.save(p.doc)
 }
 
-// applyDatabase carries out the operations on databases; others are unknown
-// and passed over.
-func (k *Kernel) applyDatabase(op *operation) error {
-	switch op.Action {
-	case "setAttrViewName":
-		if db, ok := k.database(op.ID); ok {
-			db.Name, _ = op.Data.(string)
-			return k.saveDatabase(db)
-		}
-	case "updateAttrViewColRelation":
-		db, ok := k.database(op.AvID)
-		if !ok {
-			return nil
-		}
-		if c, ok := db.Column(op.KeyID); ok {
-			c.Key.Relation = &av.Relation{AvID: op.ID, IsTwoWay: op.IsTwoWay, BackKeyID: op.BackRelationKeyID}
-			return k.saveDatabase(db)
-		}
-	case "addAttrViewView":
-		return k.addView(op)
-	case "removeAttrViewCol":
-		return k.removeColumn(op)
-	case "updateAttrViewColRollup":
-		return k.changeKey(op, func(key *av.Key) {
-			key.Rollup = &av.Rollup{RelationKeyID: op.ParentID, KeyID: op.KeyID, Calc: &av.Calc{}}
-		})
-	case "updateAttrViewColTemplate":
-		return k.changeKey(op, func(key *av.Key) { key.Template = op.dom() })
-	case "updateAttrViewCol":
-		return k.changeKey(op, func(key *av.Key) { key.Name, key.Type = op.Name, op.Type })
-	case "updateAttrViewColNumberFormat":
-		return k.changeKey(op, func(key *av.Key) { key.NumberFormat = op.Format })
-	}
-	return nil
-}
-
-// addView adds a table with all columns, which becomes the current view and that
-// of the block.
-func (k *Kernel) addView(op *operation) error {
-	db, ok := k.database(op.AvID)
-	if !ok || op.Layout != "table" { // other layouts are not modelled
-		return nil
-	}
-	db.AddView(op.ID, k.maker())
-	if p, ok := k.block(op.BlockID); ok {
-		if err := k.setAttrs(p, map[string]string{"custom-sy-av-view": op.ID}); err != nil {
-			return err
-		}
-	}
-	return k.saveDatabase(db)
-}
-
-// removeColumn takes a column out, and with removeDest the other column of a
-// two-way relation.
-func (k *Kernel) removeColumn(op *operation) error {
-	db, ok := k.database(op.AvID)
-	if !ok {
-		return nil
-	}
-	c, ok := db.Column(op.ID)
-	if !ok {
-		return nil
-	}
-	if r := c.Key.Relation; r != nil && r.IsTwoWay && op.RemoveDest {
-		if other, ok := k.database(r.AvID); ok && other.RemoveKey(r.BackKeyID) == nil {
-			if err := k.saveDatabase(other); err != nil {
-				return err
-			}
-		}
-		if db, ok = k.database(op.AvID); !ok {
-			return nil
-		}
-	}
-	if err := db.RemoveKey(op.ID); err != nil {
-		return err
-	}
-	return k.saveDatabase(db)
-}
-
-// changeKey changes a column an operation names by its id.
-func (k *Kernel) changeKey(op *operation, change func(key *av.Key)) error {
-	db, ok := k.database(op.AvID)
-	if !ok {
-		return nil
-	}
-	c, ok := db.Column(op.ID)
-	if !ok {
-		return nil
-	}
-	change(c.Key)
-	return k.saveDatabase(db)
-}
-
 // withDatabase runs a change on a database and saves it.
 func (k *Kernel) withDatabase(avID string, change func(db *av.Database) error) error {
 	db, ok := k.database(avID)
@@ -374,18 +281,6 @@ func setDatabaseBlockView(k *Kernel, a args) (any, error) {
 	return nil, k.setAttrs(p, map[string]string{"custom-sy-av-view": a.str("viewID")})
 }
 
-func createAttributeViewItem(k *Kernel, a args) (any, error) {
-	id := k.newID()
-	err := k.withDatabase(a.str("avID"), func(db *av.Database) error {
-		db.AddRows([]av.Source{{ItemID: id, Detached: true}}, "", k.maker())
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"itemID": id, "blockID": id, "content": "", "isDetached": true}, nil
-}
-
 // renderAttributeView creates the database unless told not to.
 func renderAttributeView(k *Kernel, a args) (any, error) {
 	id := a.str("id")
@@ -409,36 +304,6 @@ func renderAttributeView(k *Kernel, a args) (any, error) {
 		}
 	}
 	return k.rendered(db, a), nil
-}
-
-func (k *Kernel) rendered(db *av.Database, a args) any {
-	v := db.View(a.strOr("viewID", ""))
-	rows := []*av.Row{}
-	if !a.boolOr("ignoreRows", false) {
-		rows = db.RenderRows(v, a.strOr("query", ""), k.lookup())
-	}
-	count := len(rows)
-	size, page := a.intOr("pageSize", v.PageSize), max(1, a.intOr("page", 1))
-	if size > 0 {
-		rows = rows[min((page-1)*size, count):min(page*size, count)]
-	}
-	sorts := []any{}
-	for _, s := range v.Sorts {
-		sorts = append(sorts, s)
-	}
-	views := []any{}
-	for _, o := range db.Views {
-		views = append(views, map[string]any{"id": o.ID, "icon": o.Icon, "name": o.Name, "desc": o.Desc, "hideAttrViewName": o.HideAttrViewName, "type": o.Type, "pageSize": o.PageSize})
-	}
-	return map[string]any{
-		"defaultTemplateID": "", "id": db.ID, "isMirror": len(k.databaseBlocks(db.ID)) > 1, "name": db.Name, "newItemTemplates": nil,
-		"view": map[string]any{
-			"id": v.ID, "icon": v.Icon, "name": v.Name, "desc": v.Desc, "hideAttrViewName": v.HideAttrViewName, "filters": v.Filters, "sorts": sorts,
-			"group": nil, "pageSize": v.PageSize, "showIcon": v.Table.ShowIcon, "wrapField": v.Table.WrapField, "groupFolded": false, "groupHidden": 0,
-			"columns": db.RenderColumns(v), "rows": rows, "rowCount": count,
-		},
-		"viewID": v.ID, "viewType": v.Type, "views": views,
-	}
 }
 
 func duplicateAttributeViewBlock(k *Kernel, a args) (any, error) {

@@ -44,6 +44,7 @@ func databaseRoutes() map[string]route {
 		p + "appendAttributeViewDetachedBlocksWithValues": {serve: appendDetachedRows, write: true},
 		p + "setAttrViewFilters":                          {serve: setAttrViewFilters, write: true},
 		p + "setAttrViewSorts":                            {serve: setAttrViewSorts, write: true},
+		p + "setAttrViewGroup":                            {serve: setAttrViewGroup, write: true},
 		p + "duplicateAttributeViewBlock":                 {serve: duplicateAttributeViewBlock, write: true},
 		p + "removeUnusedAttributeView":                   {serve: removeUnusedAttributeView, write: true},
 	}
@@ -63,7 +64,7 @@ func (k *Kernel) setCell(db *av.Database, keyID, itemID string, value any) (*av.
 	if err != nil {
 		return nil, fail(err.Error())
 	}
-	return v, nil
+	return v, k.linkBack(db, keyID, v)
 }
 
 func setAttributeViewBlockAttr(k *Kernel, a args) (any, error) {
@@ -255,7 +256,7 @@ func getAttributeViewFilterSort(k *Kernel, a args) (any, error) {
 	if !ok {
 		return nil, errNoView
 	}
-	v := db.View("")
+	v := k.viewShown(db, a.strOr("blockID", ""))
 	sorts := v.Sorts
 	if sorts == nil {
 		sorts = []json.RawMessage{}
@@ -281,7 +282,7 @@ func setAttrViewFilters(k *Kernel, a args) (any, error) {
 		return nil, err
 	}
 	return nil, k.withDatabase(a.str("avID"), func(db *av.Database) error {
-		db.View("").Filters = list
+		k.viewShown(db, a.strOr("blockID", "")).Filters = av.Filters(list)
 		return nil
 	})
 }
@@ -292,7 +293,7 @@ func setAttrViewSorts(k *Kernel, a args) (any, error) {
 		return nil, err
 	}
 	return nil, k.withDatabase(a.str("avID"), func(db *av.Database) error {
-		db.View("").Sorts = list
+		k.viewShown(db, a.strOr("blockID", "")).Sorts = list
 		return nil
 	})
 }

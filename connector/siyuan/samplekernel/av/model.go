@@ -15,6 +15,9 @@ type Database struct {
 	KeyIDs  []string  `json:"keyIDs"`
 	ViewID  string    `json:"viewID"`
 	Views   []*View   `json:"views"`
+
+	NewItemTemplates  []*ItemTemplate `json:"newItemTemplates,omitempty"`
+	DefaultTemplateID string          `json:"defaultTemplateID,omitempty"`
 }
 
 // Column is a key with the values of all rows that have one.
@@ -64,7 +67,8 @@ type Relation struct {
 	BackKeyID string `json:"backKeyID"`
 }
 
-// View is one way to look at a database; only tables are modelled.
+// View is one way to look at a database. Of Table, Gallery and Kanban the one
+// named by Type is there.
 type View struct {
 	ID               string            `json:"id"`
 	Icon             string            `json:"icon"`
@@ -75,9 +79,13 @@ type View struct {
 	Sorts            []json.RawMessage `json:"sorts,omitempty"`
 	PageSize         int               `json:"pageSize"`
 	Type             string            `json:"type"`
-	Table            *Table            `json:"table"`
+	Table            *Table            `json:"table,omitempty"`
+	Gallery          *Cards            `json:"gallery,omitempty"`
+	Kanban           *Cards            `json:"kanban,omitempty"`
 	ItemIDs          []string          `json:"itemIds,omitempty"`
+	Group            *Group            `json:"group,omitempty"`
 	GroupCreated     int64             `json:"groupCreated"`
+	Groups           []*View           `json:"groups,omitempty"`
 	GroupItemIDs     []string          `json:"groupItemIds"`
 	GroupFolded      bool              `json:"groupFolded"`
 	GroupHidden      int               `json:"groupHidden"`
@@ -92,6 +100,57 @@ type Table struct {
 	WrapField bool           `json:"wrapField"`
 	Columns   []*TableColumn `json:"columns"`
 	RowIDs    []string       `json:"rowIds"`
+}
+
+// Cards is the layout of a gallery or kanban view.
+type Cards struct {
+	Spec      int            `json:"spec"`
+	ID        string         `json:"id"`
+	ShowIcon  bool           `json:"showIcon"`
+	WrapField bool           `json:"wrapField"`
+	CoverFrom int            `json:"coverFrom"`
+	CardSize  int            `json:"cardSize"`
+	Fields    []*TableColumn `json:"fields"`
+	CardIDs   []string       `json:"cardIds"`
+}
+
+// Group says by which column a view is grouped, and how.
+type Group struct {
+	Field     string     `json:"field"`
+	Method    int        `json:"method"`
+	Range     *GroupSpan `json:"range,omitempty"`
+	Order     int        `json:"order"`
+	HideEmpty bool       `json:"hideEmpty"`
+}
+
+// GroupSpan are the steps that numbers are grouped by.
+type GroupSpan struct {
+	Start float64 `json:"numStart"`
+	End   float64 `json:"numEnd"`
+	Step  float64 `json:"numStep"`
+}
+
+// ItemTemplate is a template for new rows.
+type ItemTemplate struct {
+	ID           string                `json:"id"`
+	Name         string                `json:"name"`
+	Icon         string                `json:"icon,omitempty"`
+	TargetType   string                `json:"targetType"` // detached or document
+	FieldValues  map[string]*Preset    `json:"fieldValues,omitempty"`
+	SaveLocation *ItemTemplateLocation `json:"saveLocation,omitempty"`
+	ContentPath  string                `json:"contentTemplatePath,omitempty"`
+}
+
+// ItemTemplateLocation is where the documents of a template go.
+type ItemTemplateLocation struct {
+	BoxID        string `json:"boxID"`
+	PathTemplate string `json:"pathTemplate"`
+}
+
+// Preset is what a template puts into a cell.
+type Preset struct {
+	Mode  string `json:"mode"` // static or currentTime
+	Value *Value `json:"value,omitempty"`
 }
 
 // TableColumn is the place and look of a column.

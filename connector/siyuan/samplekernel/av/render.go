@@ -1,7 +1,6 @@
 package av
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 )
@@ -53,7 +52,7 @@ type Lookup struct {
 // RenderColumns lists the columns of a view in order.
 func (d *Database) RenderColumns(v *View) []*RenderedColumn {
 	out := []*RenderedColumn{}
-	for _, t := range v.Table.Columns {
+	for _, t := range *v.places() {
 		c, ok := d.Column(t.ID)
 		if !ok {
 			continue
@@ -73,7 +72,7 @@ func (d *Database) RenderRows(v *View, query string, l Lookup) []*Row {
 			continue
 		}
 		r := &Row{ID: item}
-		for _, t := range v.Table.Columns {
+		for _, t := range *v.places() {
 			if c, ok := d.Column(t.ID); ok {
 				value := d.Cell(c, item, l)
 				r.Cells = append(r.Cells, &Cell{ID: value.ID, Value: value, ValueType: c.Key.Type})
@@ -289,32 +288,11 @@ func matches(r *Row, query string) bool {
 	return true
 }
 
-// passes applies the filters understood here: Contains, Is empty, Is not empty
-// and equality of text; others let every row through.
-func passes(r *Row, filters []json.RawMessage) bool {
-	for _, raw := range filters {
-		var f struct {
-			Column   string `json:"column"`
-			Operator string `json:"operator"`
-			Value    *Value `json:"value"`
-		}
-		if json.Unmarshal(raw, &f) != nil || f.Column == "" {
-			continue
-		}
-		for _, c := range r.Cells {
-			if c.Value.KeyID == f.Column && !holds(c.Value.String(), f.Operator, f.Value) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 func holds(have, operator string, want *Value) bool {
-	text := ""
-	if want != nil {
-		text = want.String()
+	if want == nil { // passed over
+		return true
 	}
+	text := want.String()
 	switch operator {
 	case "Contains":
 		return strings.Contains(have, text)

@@ -37,17 +37,6 @@ func New(id string, m Maker) *Database {
 	}
 }
 
-// AddView adds a table with the columns and rows of the first view and makes it
-// the current one.
-func (d *Database) AddView(id string, m Maker) {
-	v := &View{ID: id, Name: "Table", PageSize: 50, Type: "table", Filters: []json.RawMessage{openFilter}, ItemIDs: slices.Clone(d.Views[0].ItemIDs),
-		Table: &Table{ID: m.NewID(), ShowIcon: true}}
-	for _, c := range d.Views[0].Table.Columns {
-		v.Table.Columns = append(v.Table.Columns, &TableColumn{ID: c.ID})
-	}
-	d.Views, d.ViewID = append(d.Views, v), id
-}
-
 // View is the view of that id, else the current one.
 func (d *Database) View(id string) *View {
 	for _, v := range d.Views {
@@ -100,7 +89,8 @@ func (d *Database) AddKey(k *Key, previousID string) {
 	}
 	d.Columns = append(d.Columns, &Column{Key: k})
 	for _, v := range d.Views {
-		v.Table.Columns = insertAfter(v.Table.Columns, &TableColumn{ID: k.ID}, previousID)
+		places := v.places()
+		*places = insertAfter(*places, &TableColumn{ID: k.ID}, previousID)
 	}
 }
 
@@ -117,7 +107,8 @@ func (d *Database) RemoveKey(keyID string) error {
 	}
 	d.Columns = slices.Delete(d.Columns, at, at+1)
 	for _, v := range d.Views {
-		v.Table.Columns = slices.DeleteFunc(v.Table.Columns, func(c *TableColumn) bool { return c.ID == keyID })
+		places := v.places()
+		*places = slices.DeleteFunc(*places, func(c *TableColumn) bool { return c.ID == keyID })
 	}
 	return nil
 }
@@ -125,11 +116,7 @@ func (d *Database) RemoveKey(keyID string) error {
 // MoveKey puts an existing column behind another in all views.
 func (d *Database) MoveKey(keyID, previousID string) {
 	for _, v := range d.Views {
-		at := slices.IndexFunc(v.Table.Columns, func(c *TableColumn) bool { return c.ID == keyID })
-		if at >= 0 {
-			c := v.Table.Columns[at]
-			v.Table.Columns = insertAfter(slices.Delete(v.Table.Columns, at, at+1), c, previousID)
-		}
+		v.Move(keyID, previousID)
 	}
 }
 
@@ -276,7 +263,13 @@ func (d *Database) settle(k *Key, v *Value) {
 		}
 	}
 	if v.Relation != nil {
-		v.Relation.Contents = nil
+		r := &ValueRelation{}
+		for _, id := range v.Relation.BlockIDs {
+			if !slices.Contains(r.BlockIDs, id) {
+				r.BlockIDs = append(r.BlockIDs, id)
+			}
+		}
+		v.Relation = r
 	}
 	if v.Block != nil {
 		v.Block.Updated = v.UpdatedAt
