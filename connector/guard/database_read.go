@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -197,15 +196,6 @@ func (r *DatabaseRow) settle(m cellMask) {
 	}
 }
 
-// Filter is a condition on a column, or several joined by "and" or "or".
-type Filter struct {
-	Column      string     `json:"column"`
-	Operator    string     `json:"operator"`
-	Value       *CellValue `json:"value"`
-	Combination string     `json:"combination"`
-	Filters     []Filter   `json:"filters"`
-}
-
 // Sort orders a view by a column, ASC or DESC.
 type Sort struct {
 	Column string `json:"column"`
@@ -222,11 +212,9 @@ func (s *Session) FilterSort(ctx context.Context, d Database, b Block) (view str
 	if err != nil {
 		return "", nil, nil, err
 	}
-	if len(v.Filters) > 0 {
-		err = json.Unmarshal(v.Filters, &filters)
-	}
-	if err == nil && len(v.Sorts) > 0 {
-		err = json.Unmarshal(v.Sorts, &sorts)
+	filters, err = storedFilters(v)
+	if err == nil {
+		sorts, err = storedSorts(v)
 	}
 	if err != nil {
 		err = contract.Fail(contract.APIError, "SiYuan's filters and sorts of view %s have an unknown form.", string(v.ID)).WithCause(err)

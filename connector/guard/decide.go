@@ -51,6 +51,10 @@ const (
 	LookNever    Look = "never"    // nothing: what became of the step cannot be seen
 	LookFile     Look = "file"     // the size of a file below assets
 	LookFileSum  Look = "filesum"  // its SHA-256
+	LookRows     Look = "rows"     // how many rows a database has
+	LookView     Look = "view"     // a part of a view, given as database, view and the part's name
+	LookKey      Look = "key"      // what a column is, given as database and column
+	LookPresets  Look = "presets"  // a database's templates for new rows
 )
 
 const (
@@ -202,7 +206,7 @@ func (g *Guard) lookAt(ctx context.Context, l Look, id siyuan.ID) (string, error
 		return g.lookAtReps(ctx, string(id))
 	case LookTag, LookTags:
 		return g.lookAtTags(ctx, string(id), l == LookTags)
-	case LookDatabase, LookDBName, LookRow, LookColumn, LookCell:
+	case LookDatabase, LookDBName, LookRow, LookColumn, LookCell, LookRows, LookView, LookKey, LookPresets:
 		return g.lookAtDatabase(ctx, l, string(id))
 	case LookFile:
 		st, err := g.r.StatAsset(ctx, string(id))
@@ -246,7 +250,7 @@ func (g *Guard) lookAtNotebook(ctx context.Context, l Look, id siyuan.ID) (strin
 func (g *Guard) lookAtDatabase(ctx context.Context, l Look, id string) (string, error) {
 	parts := append(strings.Fields(id), "", "")
 	av, err := g.r.AttributeView(ctx, siyuan.ID(parts[0]))
-	if errors.Is(err, siyuan.Missing) && l != LookDBName && l != LookCell {
+	if errors.Is(err, siyuan.Missing) && (l == LookDatabase || l == LookRow || l == LookColumn) {
 		return no, nil
 	}
 	if err != nil {
@@ -263,6 +267,15 @@ func (g *Guard) lookAtDatabase(ctx context.Context, l Look, id string) (string, 
 		return yesNo(has), nil
 	case LookCell:
 		return cellMark(cellOf(av, part, siyuan.ID(parts[2]))), nil
+	case LookRows:
+		return rowsMark(len(primary(av).Values)), nil
+	case LookView:
+		return viewMark(av, part, parts[2]), nil
+	case LookKey:
+		k, _ := Database{file: av}.key(part)
+		return keyMark(k), nil
+	case LookPresets:
+		return presetsMark(av.NewItemTemplates, av.DefaultTemplateID), nil
 	}
 	return yes, nil
 }
@@ -271,6 +284,8 @@ func (g *Guard) lookAtDatabase(ctx context.Context, l Look, id string) (string, 
 func partMark(l Look, av, part siyuan.ID, before, after bool) Mark {
 	return Mark{l, string(av + " " + part), yesNo(before), yesNo(after)}
 }
+
+func rowsMark(n int) string { return strconv.Itoa(n) }
 
 // thereMark is the mark of something that is made or taken away.
 func thereMark(id siyuan.ID, before, after bool) Mark {

@@ -27,8 +27,17 @@ type CellInput struct {
 	Assets            []siyuan.ValueAsset
 }
 
-// CellAsset is a file or picture in a cell.
-type CellAsset = siyuan.ValueAsset
+// The parts of a cell, by the kind of its column.
+type (
+	CellAsset    = siyuan.ValueAsset
+	CellText     = siyuan.ValueText
+	CellTitle    = siyuan.ValueBlock
+	CellNumber   = siyuan.ValueNumber
+	CellDate     = siyuan.ValueDate
+	CellOption   = siyuan.ValueOption
+	CellTick     = siyuan.ValueCheckbox
+	CellRelation = siyuan.ValueRelation
+)
 
 // SetCell is a cell as it is stored after it was set.
 type SetCell struct {
@@ -179,23 +188,12 @@ func localAssets(assets []siyuan.ValueAsset) []string {
 
 // relation is a value whose rows are in the other database.
 func (tx *Tx) relation(ctx context.Context, d Database, k siyuan.Key, rows []string) (*siyuan.ValueRelation, error) {
-	if k.Relation == nil || k.Relation.AvID == "" {
-		return nil, contract.Fail(contract.InvalidTarget, "Relation column %s leads to no database yet.", string(k.ID)).
-			WithHint("Configure the column in SiYuan first.")
-	}
 	if err := tx.coversRelated(d, k); err != nil {
 		return nil, err
 	}
-	other := d
-	if k.Relation.AvID != d.id {
-		found, err := tx.s.quietly(ctx, k.Relation.AvID)
-		if err != nil {
-			return nil, err
-		}
-		if found == nil {
-			return nil, contract.Fail(contract.HiddenReference, "There is no database that column %s leads to.", string(k.ID))
-		}
-		other = *found
+	other, err := tx.s.relatedBy(ctx, d, k)
+	if err != nil {
+		return nil, err
 	}
 	v := &siyuan.ValueRelation{BlockIDs: []siyuan.ID{}}
 	for _, id := range rows {

@@ -10,8 +10,12 @@ import (
 )
 
 // foldAbove is the size in characters above which a nested schema is left to
-// help.
-const foldAbove = 600
+// help; of a field that only advanced actions have, which are read there anyway,
+// it is foldAdvancedAbove.
+const (
+	foldAbove         = 600
+	foldAdvancedAbove = 200
+)
 
 // schema is a JSON Schema; encoding sorts its keys, so equal schemas are equal
 // text.
@@ -48,10 +52,11 @@ func inputSchema(tool *tools.Tool, actions []*tools.Action, strict bool) json.Ra
 		if doc, ok := tool.Fields[name]; ok {
 			p.Doc = doc
 		}
+		limit := foldAbove
 		if !spelledOut[name] {
-			p = bare(p)
+			p, limit = bare(p), foldAdvancedAbove
 		}
-		props[name] = folded(p)
+		props[name] = folded(p, limit)
 	}
 	props[ActionParam] = schema{"type": "string", "enum": append(names, HelpAction)}
 	return mustEncode(schema{"type": "object", "properties": props, "required": []string{ActionParam}})
@@ -73,11 +78,11 @@ func bare(p tools.Param) tools.Param {
 }
 
 // folded is the listed schema of a field, or its container alone where the
-// whole would be long.
-func folded(p tools.Param) schema {
+// whole would be longer than the limit.
+func folded(p tools.Param, limit int) schema {
 	full := listed(p)
 	container := p.Type == tools.Array || p.Type == tools.Object || p.Type == tools.Map
-	if !container || utf8.RuneCount(mustEncode(full)) <= foldAbove {
+	if !container || utf8.RuneCount(mustEncode(full)) <= limit {
 		return full
 	}
 	return schema{"type": full["type"], "description": strings.TrimSpace(p.Doc + " Form: see help.")}

@@ -76,6 +76,9 @@ type AvFile struct {
 	Columns []AvColumn `json:"columns"`
 	Views   []AvView   `json:"views"`
 	Rows    []AvRow    `json:"rows"`
+
+	Templates       []AvTemplate `json:"newItemTemplates,omitempty"`
+	DefaultTemplate string       `json:"defaultTemplateID,omitempty"`
 }
 
 // AvGetOut is the output of av.get.

@@ -116,11 +116,15 @@ func avTool() *Tool {
 		Fields: map[string]string{
 			"previousID": "Row, or block for a copy, to insert behind.",
 			"pageSize":   "Rows on a page.",
+			"name":       "Name of the database, or of the view.",
 			"blockID":    "Block that shows the database, or place for a new one.",
 		},
 		Actions: []*Action{
 			AvGet.Action, AvRender.Action, AvKeys.Action, AvFilterSort.Action, AvSearch.Action, AvPrimary.Action, AvCreate.Action,
 			AvAddRows.Action, AvRemoveRows.Action, AvAddColumn.Action, AvRemoveColumn.Action, AvSetCells.Action, AvDuplicate.Action,
+			AvAddView.Action, AvSetFilters.Action, AvSetSorts.Action, AvSetGroup.Action, AvSetVisibility.Action, AvSetOrder.Action,
+			AvSetOptions.Action, AvDuplicateRows.Action, AvSetRelation.Action, AvTwoWay.Action, AvConfigureRollup.Action,
+			AvSetTemplates.Action, AvFromTemplate.Action,
 		},
 	}
 }

@@ -26,6 +26,19 @@ func Bindings() []tools.Binding {
 		tools.BindDangerous(catalogue.AvRemoveColumn, previewRemoveColumn, removeColumn),
 		tools.Bind(catalogue.AvSetCells, setCells),
 		tools.Bind(catalogue.AvDuplicate, duplicate),
+		tools.Bind(catalogue.AvAddView, addView),
+		tools.Bind(catalogue.AvSetFilters, setFilters),
+		tools.Bind(catalogue.AvSetSorts, setSorts),
+		tools.Bind(catalogue.AvSetGroup, setGroup),
+		tools.Bind(catalogue.AvSetVisibility, setVisibility),
+		tools.Bind(catalogue.AvSetOrder, setOrder),
+		tools.BindDangerous(catalogue.AvSetOptions, previewSetOptions, setOptions),
+		tools.BindDangerous(catalogue.AvDuplicateRows, previewDuplicateRows, duplicateRows),
+		tools.BindDangerous(catalogue.AvSetRelation, previewSetRelation, setRelation),
+		tools.BindDangerous(catalogue.AvTwoWay, previewTwoWay, configureTwoWay),
+		tools.BindDangerous(catalogue.AvConfigureRollup, previewRollup, configureRollup),
+		tools.BindDangerous(catalogue.AvSetTemplates, previewSetTemplates, setTemplates),
+		tools.BindDangerous(catalogue.AvFromTemplate, previewFromTemplate, createFromTemplate),
 	}
 }
 

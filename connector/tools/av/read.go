@@ -24,6 +24,11 @@ func get(ctx context.Context, r *tools.Request, in catalogue.AvGetIn) (out catal
 	zone := r.Session.Zone()
 	out = catalogue.AvGetOut{ID: d.ID(), ResolvedRows: []catalogue.AvResolvedRow{}}
 	out.Av = catalogue.AvFile{ID: d.ID(), Name: d.Name(), Columns: columns(d.Columns(), nil), Views: views(d.Views()), Rows: []catalogue.AvRow{}}
+	templates, standard, err := presets(ctx, r, d)
+	if err != nil {
+		return out, err
+	}
+	out.Av.Templates, out.Av.DefaultTemplate = catalogue.Fit(templates, len(templates), r.Budget/4, catalogue.Chars), standard
 	size := func(one guard.DatabaseRow) int {
 		return catalogue.Chars(row(one, zone)) + catalogue.Chars(resolved(one))
 	}
@@ -31,8 +36,8 @@ func get(ctx context.Context, r *tools.Request, in catalogue.AvGetIn) (out catal
 		out.Av.Rows = append(out.Av.Rows, row(one, zone))
 		out.ResolvedRows = append(out.ResolvedRows, resolved(one))
 	}
-	if out.Truncated = len(out.Av.Rows) < len(rows); out.Truncated {
-		out.Hint = fmt.Sprintf("%d of %d rows. Read pages with av.render.", len(out.Av.Rows), len(rows))
+	if out.Truncated = len(out.Av.Rows) < len(rows) || len(out.Av.Templates) < len(templates); out.Truncated {
+		out.Hint = fmt.Sprintf("%d of %d rows, %d of %d templates. Read pages of rows with av.render.", len(out.Av.Rows), len(rows), len(out.Av.Templates), len(templates))
 	}
 	return out, nil
 }

@@ -91,19 +91,7 @@ func previewRemoveRows(ctx context.Context, r *tools.Request, in catalogue.AvRem
 	if err != nil {
 		return p, err
 	}
-	titles, err := r.Session.Titles(ctx, d)
-	if err != nil {
-		return p, err
-	}
-	for _, t := range titles {
-		for _, id := range in.SrcIDs {
-			if id == t.ID || id == t.Block {
-				p.Counts.Rows++
-				p.Named = append(p.Named, contract.PreviewItem{Kind: "database row", Title: title(t), Path: d.Name()})
-			}
-		}
-	}
-	return p, nil
+	return rowsOf(ctx, r, d, in.SrcIDs)
 }
 
 func addColumn(ctx context.Context, r *tools.Request, in catalogue.AvAddColumnIn) (out catalogue.AvAddColumnOut, err error) {
@@ -158,11 +146,7 @@ func previewRemoveColumn(ctx context.Context, r *tools.Request, in catalogue.AvR
 	if _, err := withRelated(ctx, r, d, []string{in.KeyID}); err != nil {
 		return p, err
 	}
-	for _, c := range d.Columns() {
-		if string(c.ID) == in.KeyID {
-			p.Named = []contract.PreviewItem{{Kind: "database column", Title: c.Name, Path: d.Name()}}
-		}
-	}
+	p.Named = []contract.PreviewItem{aColumn(d, in.KeyID)}
 	return p, nil
 }
 
@@ -228,11 +212,7 @@ func duplicate(ctx context.Context, r *tools.Request, in catalogue.AvDuplicateIn
 	if err != nil {
 		return out, err
 	}
-	var all []string
-	for _, c := range d.Columns() {
-		all = append(all, string(c.ID))
-	}
-	targets, err := withRelated(ctx, r, d, all)
+	targets, err := withRelated(ctx, r, d, columnIDs(d))
 	if err != nil {
 		return out, err
 	}

@@ -10,9 +10,8 @@
 //
 //	K15  no field says whether the index was fresh: reads of the index wait for
 //	     it, so an answer is fresh or an error
-//	K18  cells of databases: there is no av tool yet
-//	K19  row ids and item ids: there is no av tool yet
-//	K21  values by column type: there is no av tool yet
+//	K19  kernels before 3.7: one version of SiYuan is tried; what an older one lacks
+//	     is told like any endpoint that is gone (K36)
 //	K24  daily notes from a template: document.create_daily_note has no handler
 //	     yet; that a template path stays in its folder is tested (K43)
 //	K30  service accounts with Windows code pages: needs Windows; a no-break space
