@@ -107,6 +107,8 @@ func (g *generator) textCorners(a *tools.Action) (list []json.RawMessage) {
 	return list
 }
 
+const boardView = `"avID":"${board}","blockID":"${boardBlock}","viewID":"${boardView}"`
+
 // telling are arguments that no rule would make: those that take a text or an
 // order which is there.
 var telling = map[string][]string{
@@ -122,6 +124,44 @@ var telling = map[string][]string{
 		`{"avID":"${board}","rowID":"${row_board_beta}","columnID":"${boardDay}","valueType":"date","date":"2026-11-30"}`,
 		`{"avID":"${board}","rowID":"${row_tasks_secretP}","columnID":"${boardNote}","valueType":"text","text":"x"}`,
 		`{"avID":"${board}","rowID":"${secretP}","columnID":"${boardNote}","valueType":"text","text":"x"}`,
+	},
+	"av.add_view": {`{"avID":"${board}","blockID":"${boardBlock}","viewID":"20260131120000-newview","layout":"kanban","name":"Lanes"}`},
+	"av.set_filters": {
+		`{` + boardView + `,"filters":[{"column":"${boardNote}","operator":"Contains","value":"lantern"}]}`, `{` + boardView + `,"filters":[]}`,
+		`{` + boardView + `,"filters":[{"column":"${boardDark}","operator":"Is not empty"}]}`, `{` + boardView + `,"filters":[{"column":"${boardDarkRoll}","operator":"Contains","value":{"type":"rollup"}}]}`,
+		`{` + boardView + `,"filters":[{"combination":"or","filters":[{"column":"${boardSprig}","operator":"=","value":"x"},{"column":"${boardNote}","operator":"Is empty"}]}]}`,
+	},
+	"av.set_sorts":             {`{` + boardView + `,"sorts":[{"column":"${boardNote}","order":"DESC"}]}`, `{` + boardView + `,"sorts":[{"column":"${boardDarkRoll}","order":"ASC"}]}`},
+	"av.set_group":             {`{` + boardView + `,"group":{"field":"${boardPick}"}}`, `{` + boardView + `,"group":{"field":"${boardDark}"}}`, `{` + boardView + `,"group":{"field":""}}`},
+	"av.set_column_visibility": {`{` + boardView + `,"keyID":"${boardDark}","hidden":true}`, `{` + boardView + `,"keyID":"${boardNote}","hidden":true}`},
+	"av.set_column_order": {
+		`{` + boardView + `,"keyIDs":["${boardTitle}","${boardSelect}","${boardNote}","${boardNumber}","${boardPick}","${boardDay}","${boardSprig}","${boardOwner}","${boardDark}","${boardRoll}","${boardDarkRoll}","${boardFree}"]}`,
+		`{` + boardView + `,"keyIDs":["${boardTitle}","${boardNote}"]}`,
+	},
+	"av.set_column_options": {`{"avID":"${board}","keyID":"${boardPick}","options":[{"name":"New"}]}`, `{"avID":"${board}","keyID":"${boardPick}","options":[]}`},
+	"av.duplicate_rows":     {`{"avID":"${crew}","sourceRowIDs":["${row_crew_loose}"]}`, `{"avID":"${board}","sourceRowIDs":["${row_board_intro}"]}`, `{"avID":"${dark}","sourceRowIDs":["${row_dark_loose}"]}`},
+	"av.set_relation": {
+		`{"avID":"${board}","keyID":"${boardOwner}","itemID":"${row_board_beta}","relatedItemIDs":["${row_crew_loose}"]}`, `{"avID":"${board}","keyID":"${boardOwner}","itemID":"${row_board_intro}","relatedItemIDs":[]}`,
+		`{"avID":"${board}","keyID":"${boardDark}","itemID":"${row_board_intro}","relatedItemIDs":[]}`, `{"avID":"${board}","keyID":"${boardOwner}","itemID":"${row_board_intro}","relatedItemIDs":["${row_dark_loose}"]}`,
+	},
+	"av.configure_two_way_relation": {
+		`{"avID":"${board}","keyID":"${boardFree}","destinationAvID":"${crew}","backRelationKeyID":"20260131120000-backkey","sourceName":"Free","destinationName":"Board"}`,
+		`{"avID":"${board}","keyID":"${boardFree}","destinationAvID":"${dark}","backRelationKeyID":"20260131120000-backkey","sourceName":"Free","destinationName":"Board"}`,
+		`{"avID":"${board}","keyID":"${boardDark}","destinationAvID":"${crew}","backRelationKeyID":"20260131120000-backkey","sourceName":"Free","destinationName":"Board"}`,
+	},
+	"av.configure_rollup": {
+		`{"avID":"${board}","keyID":"${boardRoll}","relationKeyID":"${boardOwner}","destinationKeyID":"${crewAge}","calc":{"operator":"Sum"}}`,
+		`{"avID":"${board}","keyID":"${boardRoll}","relationKeyID":"${boardDark}","destinationKeyID":"${darkNote}","calc":{"operator":""}}`,
+		`{"avID":"${board}","keyID":"${boardRoll}","relationKeyID":"${boardOwner}","destinationKeyID":"${darkNote}","calc":{"operator":""}}`,
+	},
+	"av.set_new_item_templates": {
+		`{"avID":"${board}","blockID":"${boardBlock}","templates":[{"id":"${boardErrand}","name":"Errand","targetType":"detached","fieldValues":{"${boardNote}":{"mode":"static","value":"x"}}}],"defaultTemplateID":""}`,
+		`{"avID":"${board}","blockID":"${boardBlock}","templates":[{"id":"${boardDarkDocs}","name":"Dark","targetType":"document","saveLocation":{"boxID":"${vault}","path":"/x"}}],"defaultTemplateID":""}`,
+		`{"avID":"${board}","blockID":"${boardBlock}","templates":[{"id":"${boardErrand}","name":"Errand","targetType":"detached","fieldValues":{"${boardDark}":{"mode":"static","value":["${row_dark_loose}"]}}}],"defaultTemplateID":""}`,
+	},
+	"av.create_from_template": {
+		`{"avID":"${board}","blockID":"${boardBlock}","templateID":"${boardErrand}"}`, `{"avID":"${board}","blockID":"${boardBlock}","templateID":"${boardDocs}","viewID":"${boardView}"}`,
+		`{"avID":"${board}","blockID":"${boardBlock}","templateID":"${boardDarkDocs}"}`,
 	},
 	"av.get":           {`{"id":"${board}"}`, `{"id":"${board}","blockID":"${boardBlock}"}`},
 	"av.remove_rows":   {`{"avID":"${board}","srcIDs":["${row_board_intro}"]}`, `{"avID":"${board}","srcIDs":["${details}"]}`, `{"avID":"${board}","srcIDs":["${secretP}"]}`},
@@ -331,7 +371,7 @@ func (g *generator) readableIDs(ref tools.Ref) []string {
 	case tools.RefDoc:
 		names = []string{"alpha", "links", "links", "projects", "beta", "namesake", "entry", "linksP"}
 	case tools.RefDatabase:
-		names = []string{"board", "board", "board", "board", "tasks", "vault"}
+		names = []string{"board", "board", "board", "board", "crew", "tasks", "vault"}
 	case tools.RefPlace:
 		names = []string{"desk", "alpha", "projects", "beta", "diary"}
 	default:
@@ -349,7 +389,7 @@ func (g *generator) readableIDs(ref tools.Ref) []string {
 func (g *generator) parts(p tools.Param) []string {
 	names := []string{"row_board_intro", "row_board_details", "row_board_beta"}
 	if strings.Contains(p.Name, "eyID") || strings.Contains(p.Name, "olumnID") {
-		names = []string{"boardNote", "boardNumber", "boardPick", "boardDay", "boardSprig"}
+		names = []string{"boardNote", "boardNumber", "boardPick", "boardDay", "boardSprig", "boardOwner", "boardDark", "boardRoll", "boardDarkRoll", "boardFree"}
 	}
 	for i, name := range names {
 		names[i] = g.n.id(name)

@@ -116,7 +116,9 @@ func recents(n *notes, k *kernelAPI) error {
 	return nil
 }
 
-// databases makes four: "board" in Alpha binds readable blocks alone; "tasks" binds readable and hidden blocks and
+// databases makes six: "board" in Alpha binds readable blocks alone, and relates to
+// "crew", which can be read, and to "dark", which only the hidden notebook shows;
+// "tasks" binds readable and hidden blocks and
 // relates to "people", which has a row in each notebook. The hidden notebook
 // shows a third, "vault", that a readable document mirrors.
 func databases(n *notes, k *kernelAPI) error {
@@ -147,8 +149,10 @@ func databases(n *notes, k *kernelAPI) error {
 		return err
 	}
 	n.rows = append(n.rows, "board", "boardNote", "boardNumber", "boardPick", "boardDay", "boardSprig", "tasks", "people", "vault", "tasksNote", "tasksOwner", "tasksRoll", "tasksSprig", "peopleNote")
-	n.visible = append(n.visible, "boardBlock", "tasksBlock", "peopleBlock", "vaultMirror")
-	n.secret = append(n.secret, "vaultBlock")
+	n.rows = append(n.rows, "boardOwner", "boardDark", "boardRoll", "boardDarkRoll", "boardFree", "boardView", "boardErrand", "boardDocs", "boardDarkDocs", "row_board_loose",
+		"crew", "crewAge", "crewBack", "row_crew_loose", "dark", "darkNote", "darkBack", "row_dark_loose")
+	n.visible = append(n.visible, "boardBlock", "tasksBlock", "peopleBlock", "vaultMirror", "crewBlock")
+	n.secret = append(n.secret, "vaultBlock", "darkBlock")
 	text := func(s string) map[string]any { return map[string]any{"text": map[string]any{"content": s}} }
 	steps := []func() error{
 		func() error { return show("board", "boardBlock", "heading2") },
@@ -194,9 +198,92 @@ func databases(n *notes, k *kernelAPI) error {
 				map[string]any{"action": "updateAttrViewColTemplate", "avID": n.id("board"), "id": n.id("boardSprig"), "data": `.action{ (index (queryBlocks "SELECT * FROM blocks WHERE content LIKE '%nightfall%'") 0).Content }`})
 		},
 	)
+	steps = append(steps, relations(n, k, databaseKit{show, key, set, run})...)
 	for i, step := range steps {
 		if err := step(); err != nil {
 			return fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// databaseKit are ways to make databases out of names.
+type databaseKit struct {
+	show func(av, block, after string) error
+	key  func(av, key, name, kind string) error
+	set  func(av, key, row string, value map[string]any) error
+	run  func(ops ...map[string]any) error
+}
+
+// relations ties board to a database that can be read and to one that is hidden
+// whatever becomes of the hidden notebook, with rollups, a view and templates.
+func relations(n *notes, k *kernelAPI, d databaseKit) []func() error {
+	loose := func(av, show, content string) error {
+		_, err := k.post("av/addAttributeViewBlocks", map[string]any{"avID": n.id(av), "blockID": n.id(show), "srcs": []map[string]any{
+			{"id": n.id("loose_" + av), "itemID": n.id("row_" + av + "_loose"), "isDetached": true, "content": content}}})
+		return err
+	}
+	relate := func(column, av, back string) map[string]any {
+		return map[string]any{"action": "updateAttrViewColRelation", "avID": n.id("board"), "keyID": n.id(column), "id": n.id(av), "isTwoWay": true, "backRelationKeyID": n.id(back), "format": column, "name": back}
+	}
+	roll := func(column, relation, key string) map[string]any {
+		return map[string]any{"action": "updateAttrViewColRollup", "avID": n.id("board"), "id": n.id(column), "parentID": n.id(relation), "keyID": n.id(key), "data": map[string]any{"calc": nil}}
+	}
+	document := func(id, box string) map[string]any {
+		return map[string]any{"id": n.id(id), "name": id, "targetType": "document", "saveLocation": map[string]any{"boxID": box, "pathTemplate": "/Made/Lantern"}}
+	}
+	relation := func(row string) map[string]any {
+		return map[string]any{"relation": map[string]any{"blockIDs": []string{n.id(row)}, "contents": []any{}}}
+	}
+	number := map[string]any{"number": map[string]any{"content": 7, "isNotEmpty": true}}
+	steps := []func() error{
+		func() error { return d.show("crew", "crewBlock", "betaP") },
+		func() error { return d.show("dark", "darkBlock", "secretA") },
+		func() error { return d.key("crew", "crewAge", "Age", "number") },
+		func() error { return d.key("dark", "darkNote", "Note", "text") },
+	}
+	for _, c := range [][2]string{{"boardOwner", "relation"}, {"boardDark", "relation"}, {"boardRoll", "rollup"}, {"boardDarkRoll", "rollup"}, {"boardFree", "relation"}} {
+		steps = append(steps, func() error { return d.key("board", c[0], c[0], c[1]) })
+	}
+	return append(steps,
+		func() error { return loose("crew", "crewBlock", "lantern bearer") },
+		func() error { return loose("dark", "darkBlock", "nightfall bearer") },
+		func() error { return loose("board", "boardBlock", "lantern errand") },
+		func() error {
+			return d.run(relate("boardOwner", "crew", "crewBack"), relate("boardDark", "dark", "darkBack"), roll("boardRoll", "boardOwner", "crewAge"), roll("boardDarkRoll", "boardDark", "darkNote"),
+				map[string]any{"action": "updateAttrViewColOptions", "avID": n.id("board"), "id": n.id("boardPick"), "data": []any{map[string]any{"name": "Open", "color": "2", "desc": ""}}},
+				map[string]any{"action": "addAttrViewView", "avID": n.id("board"), "id": n.id("boardView"), "blockID": n.id("boardBlock"), "layout": "table"},
+				map[string]any{"action": "setAttrViewNewItemTemplates", "avID": n.id("board"), "data": map[string]any{"defaultTemplateID": "", "templates": []any{
+					map[string]any{"id": n.id("boardErrand"), "name": "Errand", "targetType": "detached", "fieldValues": map[string]any{n.id("boardNote"): map[string]any{"mode": "static", "value": map[string]any{"type": "text", "text": map[string]any{"content": "by bike"}}}}},
+					document("boardDocs", n.desk), document("boardDarkDocs", n.hidden),
+				}}})
+		},
+		func() error { return d.set("crew", "crewAge", "loose", number) },
+		func() error {
+			return d.set("dark", "darkNote", "loose", map[string]any{"text": map[string]any{"content": "nightfall note"}})
+		},
+		func() error { return d.set("board", "boardOwner", "intro", relation("row_crew_loose")) },
+		func() error { return d.set("board", "boardDark", "intro", relation("row_dark_loose")) },
+		func() error { return n.learnColumns(k) },
+	)
+}
+
+// learnColumns notes the ids that the kernel chose for columns of board.
+func (n *notes) learnColumns(k *kernelAPI) error {
+	raw, err := k.post("av/getAttributeViewKeysByAvID", map[string]any{"avID": n.id("board")})
+	if err != nil {
+		return err
+	}
+	var keys []struct{ ID, Type, Name string }
+	if err := json.Unmarshal(raw, &keys); err != nil {
+		return err
+	}
+	for _, c := range keys {
+		switch {
+		case c.Type == "block":
+			n.ids["boardTitle"] = c.ID
+		case c.Name == "Select":
+			n.ids["boardSelect"] = c.ID
 		}
 	}
 	return nil

@@ -307,7 +307,7 @@ func (ws worlds) read(t *testing.T, a *catalogue.Action, method string, seed uin
 		if asked++; o.code == "" {
 			answers++
 		}
-		if l != nil && !known(t, a.ID(), l.String()) {
+		if l != nil && !known(t, ws[0].notes, a.ID(), l.String()) {
 			t.Errorf("%s", ws.shrink(l))
 		}
 		if o.code == contract.Internal {
@@ -351,7 +351,7 @@ func (ws worlds) write(t *testing.T, a *catalogue.Action, seed uint64, budget in
 		if l == nil {
 			continue
 		}
-		if !known(t, a.ID(), l.String()) {
+		if !known(t, ws[0].notes, a.ID(), l.String()) {
 			t.Errorf("%s", l)
 		}
 		ws.compareHidden(t, a, before)

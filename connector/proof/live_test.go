@@ -46,7 +46,7 @@ func TestLiveSiYuanKeepsHiddenNotebooksHidden(t *testing.T) {
 			}
 			l := leak{ask: asks[i], one: w.name, two: f.name, only: alone(x, y)}
 			l.first, l.other = difference(x, y)
-			if !known(t, asks[i].action.ID(), l.String()) {
+			if !known(t, w.notes, asks[i].action.ID(), l.String()) {
 				t.Error(l)
 			}
 		}

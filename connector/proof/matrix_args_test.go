@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"siyuan-broker/connector/guard/guardtest"
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/tools"
 )
@@ -59,7 +60,7 @@ const (
 func exampleDocs() []doc {
 	item := func(id string) string { return "\n{: id=\"" + id + "\"}\n\n" }
 	alpha := "# Alpha goals" + item(exampleHeading) + "![](" + exampleAsset + ")\n\n" + "Monday has a colour." + item(exampleBlock) + "A third block." + item(exampleBlock3)
-	known := []string{exampleNotebook, exampleProjects, exampleAlpha, exampleBeta, exampleHeading, exampleBlock, exampleBlock3}
+	known := []string{guardtest.DatabaseBlock, guardtest.PeopleBlock, exampleNotebook, exampleProjects, exampleAlpha, exampleBeta, exampleHeading, exampleBlock, exampleBlock3}
 	docs := []doc{}
 	for id, ref := range idsInExamples() {
 		switch {
@@ -334,36 +335,28 @@ func subsets(names []string) [][]string {
 	return all
 }
 
-// exampleParts makes the file of the examples and the database: shown in Projects,
-// with a row of its own and one that is bound.
+// exampleParts makes the file of the examples, and the databases: shown in
+// Projects, with rows of
+// their own and one that is bound.
 func exampleParts(s side, k *kernelAPI) error {
 	if err := k.putFile("/data/"+s.id(exampleAsset), []byte("a dot")); err != nil {
 		return err
 	}
-	av := s.id(exampleDatabase)
-	block := s.id("20240106120000-avblock")
-	dom := `<div class="av" data-node-id="` + block + `" data-type="NodeAttributeView" data-av-id="` + av + `" data-av-type="table"></div>`
-	calls := []struct {
-		path string
-		args map[string]any
-	}{
-		{"block/appendBlock", map[string]any{"dataType": "dom", "parentID": s.id(exampleProjects), "data": dom}},
-		{"av/renderAttributeView", map[string]any{"id": av, "blockID": block}},
-		{"av/addAttributeViewBlocks", map[string]any{"avID": av, "blockID": block, "srcs": []map[string]any{
-			{"id": s.id(exampleBlock), "itemID": s.id("20240106120001-rowbond"), "isDetached": false},
-			{"id": s.id("20240106120001-loosesr"), "itemID": s.id("20240106120001-rowloos"), "isDetached": true, "content": "Buy paint"},
-		}}},
-	}
-	for id, kind := range map[string]string{"20240106120000-keynote": "text", "20240106120000-keynumb": "number"} {
-		calls = append(calls, struct {
-			path string
-			args map[string]any
-		}{"av/addAttributeViewKey", map[string]any{"avID": av, "keyID": s.id(id), "keyName": kind, "keyType": kind, "keyIcon": "", "previousKeyID": ""}})
-	}
-	for _, c := range calls {
-		if _, err := k.post(c.path, c.args); err != nil {
-			return fmt.Errorf("%s: %w", c.path, err)
+	files := guardtest.DatabaseFiles()
+	for _, av := range slices.Sorted(maps.Keys(files)) {
+		block := s.id(guardtest.ShownBy(av))
+		dom := `<div class="av" data-node-id="` + block + `" data-type="NodeAttributeView" data-av-id="` + s.id(av) + `" data-av-type="table"></div>`
+		if _, err := k.post("block/appendBlock", map[string]any{"dataType": "dom", "parentID": s.id(exampleProjects), "data": dom}); err != nil {
+			return fmt.Errorf("show %s: %w", av, err)
+		}
+		if err := k.putFile("/data/storage/av/"+s.id(av)+".json", []byte(exampleID.ReplaceAllStringFunc(files[av], s.id))); err != nil {
+			return fmt.Errorf("write %s: %w", av, err)
 		}
 	}
-	return nil
+	_, err := k.post("av/addAttributeViewBlocks", map[string]any{"avID": s.id(guardtest.Database), "blockID": s.id(guardtest.DatabaseBlock), "srcs": []map[string]any{
+		{"id": s.id(exampleBlock), "itemID": s.id("20240106120001-rowbond"), "isDetached": false},
+	}})
+	return err
 }
+
+var exampleID = regexp.MustCompile(`\d{14}-[0-9a-z]{7}`)

@@ -14,7 +14,7 @@ import (
 // it is foldAdvancedAbove.
 const (
 	foldAbove         = 600
-	foldAdvancedAbove = 200
+	foldAdvancedAbove = 150
 )
 
 // schema is a JSON Schema; encoding sorts its keys, so equal schemas are equal
