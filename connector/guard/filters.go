@@ -21,7 +21,7 @@ type Filter struct {
 }
 
 // operators are those that SiYuan carries out; it stores any other word too, and
-// then hides every row or none.
+// then hides every row.
 var operators = []string{
 	"=", "!=", ">", ">=", "<", "<=", "Contains", "Does not contains", "Is empty", "Is not empty", "Starts with", "Ends with", "Is between",
 	"Is true", "Is false", "Is relative to today",

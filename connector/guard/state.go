@@ -132,7 +132,7 @@ func (s *Session) blockState(ctx context.Context, b Block) (any, error) {
 	return state, nil
 }
 
-// databaseState is its columns, its views and its stored cells.
+// databaseState is its columns, its views, its stored cells and its templates.
 func (s *Session) databaseState(ctx context.Context, d Database) (any, error) {
 	now, err := s.Database(ctx, d.ID(), contract.Read)
 	if contract.CodeOf(err) == contract.NotFound {
@@ -152,7 +152,18 @@ func (s *Session) databaseState(ctx context.Context, d Database) (any, error) {
 			cells[r.ID][string(c.KeyID)] = cellMark(&c)
 		}
 	}
-	return map[string]any{"name": now.Name(), "columns": now.Columns(), "views": now.file.Views, "cells": cells}, nil
+	templates, standard, err := s.RowTemplates(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	presets := []string{standard}
+	for _, t := range templates {
+		presets = append(presets, fmt.Sprintf("%s %q %s %s %q", t.ID, t.Name, t.Target, t.Box, t.Path))
+		for _, c := range t.Cells {
+			presets = append(presets, fmt.Sprint(c.Column, c.Today, cellMark(&c.Value)))
+		}
+	}
+	return map[string]any{"name": now.Name(), "columns": now.Columns(), "views": now.file.Views, "cells": cells, "templates": presets}, nil
 }
 
 func withoutTimes(attrs map[string]string) map[string]string {

@@ -85,7 +85,7 @@ func (tx *Tx) RelateTwoWay(ctx context.Context, d Database, w Ways) (changed boo
 }
 
 // calculations are those that SiYuan carries out for a rollup; it stores any other
-// word too, and shows nothing then.
+// word too, and then shows the cells as they are.
 var calculations = []string{
 	"", "Unique values", "Count all", "Count values", "Count unique values", "Count empty", "Count not empty", "Percent empty", "Percent not empty",
 	"Percent unique values", "Sum", "Average", "Median", "Min", "Max", "Range", "Earliest", "Latest", "Checked", "Unchecked", "Percent checked", "Percent unchecked",

@@ -110,3 +110,36 @@ func TestAHashIsForItsOwnCall(t *testing.T) {
 	fails(t, d.safely(wholeGrant(), contract.Safety{ValidateOnly: true}, newKey(t), "block.update", strings.Replace(args, guardtest.EntryP, guardtest.Missing, 1)), contract.NotFound)
 	fails(t, d.safely(grantOn(contract.ReadWriteDelete, contract.Read), contract.Safety{ValidateOnly: true}, newKey(t), "block.update", other), contract.PermissionDenied)
 }
+
+// A database is what a write to it is guarded by: any change of its columns, views,
+// cells or templates is one of its state.
+func TestWritesToDatabasesAreGuardedByTheWholeDatabase(t *testing.T) {
+	t.Parallel()
+	for id, calls := range cutWrites {
+		action, _ := catalogue.New().Action(strings.Split(id, ".")[0], strings.Split(id, ".")[1])
+		if !strings.HasPrefix(id, "av.") || action.Guarded == catalogue.NoPrecondition {
+			continue
+		}
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			args := calls[0]
+			d := cutDesk(t, &cutter{}, id)
+			hash := d.validated(allGrant(), id, args)
+			r := d.safely(allGrant(), contract.Safety{Expect: hash}, newKey(t), id, args)
+			var out struct{ Safety struct{ PreviousHash, ResultHash string } }
+			if r.Err != nil || json.Unmarshal(r.Body, &out) != nil {
+				t.Fatalf("%s, %v", r.Body, r.Err)
+			}
+			if copied := id == "av.duplicate"; (out.Safety.ResultHash == out.Safety.PreviousHash) != copied { // the copy is another database
+				t.Errorf("the state was %s and is %s", out.Safety.PreviousHash, out.Safety.ResultHash)
+			}
+			d = cutDesk(t, &cutter{}, id)
+			hash = d.validated(allGrant(), id, args)
+			change := `{"avID":"` + guardtest.Database + `","rowID":"` + guardtest.DatabaseRow + `","columnID":"` + guardtest.DatabaseCount + `","valueType":"number","number":0}`
+			if r := d.call(allGrant(), newKey(t), "av.set_cells", change); r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			fails(t, d.safely(allGrant(), contract.Safety{Expect: hash}, newKey(t), id, args), contract.StateChanged)
+		})
+	}
+}
