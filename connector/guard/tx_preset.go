@@ -143,16 +143,9 @@ func (tx *Tx) rowTemplate(ctx context.Context, d Database, t RowTemplate, path s
 		if err != nil {
 			return one, err
 		}
-		preset := siyuan.ItemPreset{Mode: "currentTime"}
-		switch {
-		case c.Today && k.Type != "date":
-			return one, bad(".fieldValues."+c.Column+".mode", "currentTime fits a date column only")
-		case !c.Today:
-			v, err := tx.preset(ctx, d, k, c.Value)
-			if err != nil {
-				return one, err
-			}
-			preset = siyuan.ItemPreset{Mode: "static", Value: &v}
+		preset, err := tx.presetOf(ctx, d, k, c, path)
+		if err != nil {
+			return one, err
 		}
 		if one.FieldValues == nil {
 			one.FieldValues = map[siyuan.ID]siyuan.ItemPreset{}
@@ -160,6 +153,17 @@ func (tx *Tx) rowTemplate(ctx context.Context, d Database, t RowTemplate, path s
 		one.FieldValues[k.ID] = preset
 	}
 	return one, nil
+}
+
+func (tx *Tx) presetOf(ctx context.Context, d Database, k siyuan.Key, c PresetCell, path string) (siyuan.ItemPreset, error) {
+	if !c.Today {
+		v, err := tx.preset(ctx, d, k, c.Value)
+		return siyuan.ItemPreset{Mode: "static", Value: &v}, err
+	}
+	if k.Type != "date" {
+		return siyuan.ItemPreset{}, contract.InvalidFields(contract.Field{Path: path + ".fieldValues." + c.Column + ".mode", Message: "currentTime fits a date column only"})
+	}
+	return siyuan.ItemPreset{Mode: "currentTime"}, nil
 }
 
 // checkPlace demands a notebook that may be written to, and a path that cannot

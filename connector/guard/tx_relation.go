@@ -33,55 +33,60 @@ func (tx *Tx) RelateTwoWay(ctx context.Context, d Database, w Ways) (changed boo
 	if err != nil {
 		return false, err
 	}
-	if k.Type != "relation" {
-		return false, contract.Fail(contract.InvalidTarget, "Column %s is of type %s, not relation.", w.Column, k.Type)
+	if err := w.fits(d, other, k); err != nil {
+		return false, err
 	}
 	back := siyuan.ID(w.Back)
-	then := siyuan.Key{ID: back, Name: w.BackName, Type: "relation", Relation: &siyuan.KeyRelation{AvID: d.id, IsTwoWay: true, BackKeyID: k.ID}}
-	stored, made := other.key(back)
-	if r := k.Relation; r != nil && r.AvID != "" && (r.AvID != other.id || r.IsTwoWay && r.BackKeyID != back) {
-		return false, contract.Fail(contract.InvalidTarget, "Column %s leads elsewhere already.", w.Column).
-			WithHint("Add another relation column for it.")
-	}
-	switch {
-	case !back.Valid():
-		return false, contract.InvalidFields(contract.Field{Path: "backRelationKeyID", Message: "must be a new id such as 20240131120000-abc1234"})
-	case made && (stored.Relation == nil || stored.Relation.BackKeyID != k.ID):
-		return false, contract.Fail(contract.AlreadyExists, "Database %s has a column %s already.", other.ID(), w.Back).WithHint("Choose a new id.")
-	case !made:
-		if err := firstErr(d.unused(back, "backRelationKeyID"), other.unused(back, "backRelationKeyID")); err != nil {
-			return false, err
+	stored, _ := other.key(back)
+	there, here := stored, k
+	there.ID, there.Name, there.Type, there.Relation = back, w.BackName, "relation", &siyuan.KeyRelation{AvID: d.id, IsTwoWay: true, BackKeyID: k.ID}
+	here.Name, here.Relation = w.Name, &siyuan.KeyRelation{AvID: other.id, IsTwoWay: true, BackKeyID: back}
+	st := Step{Op: "database.relate", New: []string{w.Back}}
+	for _, m := range []Mark{
+		{LookKey, d.ID() + " " + w.Column, keyMark(k), keyMark(here)}, {LookKey, other.ID() + " " + w.Back, keyMark(stored), keyMark(there)},
+	} {
+		if m.Before != m.After {
+			st.Marks = append(st.Marks, m)
 		}
 	}
-	first := k
-	first.Name, first.Relation = w.Name, &siyuan.KeyRelation{AvID: other.id, IsTwoWay: true, BackKeyID: back}
-	op := siyuan.Op{Action: "updateAttrViewColRelation", AvID: d.id, ID: other.id, KeyID: k.ID, IsTwoWay: true, BackRelationKey: back, Name: w.BackName, Format: w.Name}
-	shows := func(av siyuan.AttributeView) bool {
-		now, there := Database{file: av}.key(back)
-		return there && keyMark(now) == keyMark(then)
-	}
-	if keyMark(k) == keyMark(first) && made && keyMark(stored) == keyMark(then) {
+	if len(st.Marks) == 0 {
 		return false, nil
 	}
-	before := keyMark(stored)
-	st := Step{Op: "database.relate", New: []string{w.Back}, Marks: []Mark{
-		{LookKey, d.ID() + " " + w.Column, keyMark(k), keyMark(first)},
-		{LookKey, other.ID() + " " + w.Back, before, keyMark(then)},
-	}}
-	if keyMark(k) == keyMark(first) {
-		st.Marks = st.Marks[1:]
+	is := func(want siyuan.Key) func(siyuan.AttributeView) bool {
+		return func(av siyuan.AttributeView) bool {
+			now, _ := Database{file: av}.key(want.ID)
+			return keyMark(now) == keyMark(want)
+		}
 	}
-	_, err = tx.change(ctx, d, st, transaction(ctx, op), func(av siyuan.AttributeView) bool {
-		now, _ := Database{file: av}.key(k.ID)
-		return keyMark(now) == keyMark(first)
-	}, "column "+w.Column+" does not lead there")
-	if err != nil {
+	op := siyuan.Op{Action: "updateAttrViewColRelation", AvID: d.id, ID: other.id, KeyID: k.ID, IsTwoWay: true, BackRelationKey: back, Name: w.BackName, Format: w.Name}
+	if _, err = tx.change(ctx, d, st, transaction(ctx, op), is(here), "column "+w.Column+" does not lead there"); err != nil {
 		return true, err
 	}
-	if _, shown, err := tx.reread(ctx, other.id, shows); err != nil || !shown {
-		return true, firstErr(err, notPersisted("SiYuan tied column %s, but database %s has no column %s that leads back.", w.Column, other.ID(), w.Back))
+	_, shown, err := tx.reread(ctx, other.id, is(there))
+	if err == nil && !shown {
+		err = notPersisted("SiYuan tied column %s, but database %s has no column %s that leads back.", w.Column, other.ID(), w.Back)
 	}
-	return true, nil
+	return true, err
+}
+
+// fits refuses what cannot be tied, or is tied otherwise.
+func (w Ways) fits(d, other Database, k siyuan.Key) error {
+	back := siyuan.ID(w.Back)
+	stored, made := other.key(back)
+	elsewhere := k.Relation != nil && k.Relation.AvID != "" && (k.Relation.AvID != other.id || k.Relation.IsTwoWay && k.Relation.BackKeyID != back)
+	switch {
+	case k.Type != "relation":
+		return contract.Fail(contract.InvalidTarget, "Column %s is of type %s, not relation.", w.Column, k.Type)
+	case elsewhere:
+		return contract.Fail(contract.InvalidTarget, "Column %s leads elsewhere already.", w.Column).WithHint("Add another relation column for it.")
+	case !back.Valid():
+		return contract.InvalidFields(contract.Field{Path: "backRelationKeyID", Message: "must be a new id such as 20240131120000-abc1234"})
+	case !made:
+		return firstErr(d.unused(back, "backRelationKeyID"), other.unused(back, "backRelationKeyID"))
+	case stored.Relation == nil || stored.Relation.BackKeyID != k.ID:
+		return contract.Fail(contract.AlreadyExists, "Database %s has a column %s already.", other.ID(), w.Back).WithHint("Choose a new id.")
+	}
+	return nil
 }
 
 // calculations are those that SiYuan carries out for a rollup; it stores any other
