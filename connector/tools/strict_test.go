@@ -126,7 +126,9 @@ func TestWritesToDatabasesAreGuardedByTheWholeDatabase(t *testing.T) {
 			d := cutDesk(t, &cutter{}, id)
 			hash := d.validated(allGrant(), id, args)
 			r := d.safely(allGrant(), contract.Safety{Expect: hash}, newKey(t), id, args)
-			var out struct{ Safety struct{ PreviousHash, ResultHash string } }
+			var out struct {
+				Safety struct{ PreviousHash, ResultHash string }
+			}
 			if r.Err != nil || json.Unmarshal(r.Body, &out) != nil {
 				t.Fatalf("%s, %v", r.Body, r.Err)
 			}
