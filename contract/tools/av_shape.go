@@ -193,44 +193,44 @@ type AvTemplate struct {
 // The actions of the av tool that change what columns are, and rows by them.
 var (
 	AvSetOptions = define[AvSetOptionsIn, AvSetOptionsOut](Action{
-		Name: "set_column_options", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Guarded: OnState, ParamAliases: byAvID,
+		Name: "set_column_options", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
 		Summary:  "Replace all options of a select or mSelect column; cells lose those that are dropped.",
 		Guidance: []string{"Options that are there keep their places, new ones come behind them, and no second write is made for the order."},
 		Examples: []string{`{"avID":"20240106120000-taskavs","keyID":"20240106120000-keypick","options":[{"name":"Open","color":"1"}]}`},
 	})
 	AvDuplicateRows = define[AvDuplicateRowsIn, AvDuplicateRowsOut](Action{
-		Name: "duplicate_rows", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Guarded: OnManifest, ParamAliases: byAvID,
+		Name: "duplicate_rows", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Off: true, Guarded: OnManifest, ParamAliases: byAvID,
 		Summary:  "Copy rows with their cells; a copy is bound to no block.",
 		Guidance: []string{"Two-way relations change the other database too, which needs level rw."},
 		Examples: []string{`{"avID":"20240106120000-taskavs","sourceRowIDs":["20240106120001-rowloos"]}`},
 	})
 	AvSetTemplates = define[AvSetTemplatesIn, AvSetTemplatesOut](Action{
-		Name: "set_new_item_templates", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Guarded: OnState, ParamAliases: byAvID,
+		Name: "set_new_item_templates", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
 		Summary:  "Replace all templates for new rows.",
 		Guidance: []string{"get shows those there are. A template of documents needs level rw in the notebook they go to, and a path without template functions."},
 		Examples: []string{`{"avID":"20240106120000-taskavs","blockID":"20240106120000-avblock","templates":[{"id":"20240106120000-tmplate","name":"Errand","targetType":"detached","fieldValues":{"20240106120000-keynote":{"mode":"static","value":"by bike"}}}],"defaultTemplateID":""}`},
 	})
 	AvFromTemplate = define[AvFromTemplateIn, AvFromTemplateOut](Action{
-		Name: "create_from_template", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Guarded: OnState, ParamAliases: byAvID,
+		Name: "create_from_template", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
 		Summary:  "Add a row as a template for new rows says, with its document where it makes one.",
 		Rules:    []Rule{Needs("groupID", "", "viewID")},
 		Guidance: []string{"A template of documents must name the place they go to. One that may query is refused while anything is hidden from you."},
 		Examples: []string{`{"avID":"20240106120000-taskavs","blockID":"20240106120000-avblock","templateID":"20240106120000-tmplone"}`},
 	})
 	AvTwoWay = define[AvTwoWayIn, AvTwoWayOut](Action{
-		Name: "configure_two_way_relation", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Guarded: OnState, ParamAliases: byAvID,
+		Name: "configure_two_way_relation", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
 		Summary:  "Tie a relation column to another database, with a new column there that leads back.",
 		Guidance: []string{"Both databases need level rw. A column that leads to another database already is left alone."},
 		Examples: []string{`{"avID":"20240106120000-taskavs","keyID":"20240106120000-keyfree","destinationAvID":"20240106120000-peopavs","backRelationKeyID":"20260131120000-backkey","sourceName":"Owner","destinationName":"Tasks"}`},
 	})
 	AvConfigureRollup = define[AvRollupIn, AvRollupOut](Action{
-		Name: "configure_rollup", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Guarded: OnState, ParamAliases: byAvID,
+		Name: "configure_rollup", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
 		Summary:  "Say what a rollup column collects behind a relation.",
 		Guidance: []string{"The database behind the relation needs level r. SiYuan drops filters that use the column."},
 		Examples: []string{`{"avID":"20240106120000-taskavs","keyID":"20240106120000-keyroll","relationKeyID":"20240106120000-keyrela","destinationKeyID":"20240106120000-keyages","calc":{"operator":"Sum"}}`},
 	})
 	AvSetRelation = define[AvSetRelationIn, AvSetRelationOut](Action{
-		Name: "set_relation", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Guarded: OnState, ParamAliases: byAvID,
+		Name: "set_relation", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
 		Summary:  "Replace the rows that a relation cell leads to; the way back is read as well.",
 		Guidance: []string{"The ids are those of rows, not of the blocks bound to them. A two-way relation changes the other database too, which needs level rw."},
 		Examples: []string{`{"avID":"20240106120000-taskavs","keyID":"20240106120000-keyrela","itemID":"20240106120001-rowloos","relatedItemIDs":["20240106120001-rowanna"]}`},
