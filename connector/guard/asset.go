@@ -20,11 +20,18 @@ type Asset struct {
 	path  string
 	level contract.Level
 	boxes []siyuan.ID // that link to it; none of a file that no note links to
-	size  int64
+	docs  []siyuan.ID // that link to it
+
+	unused    bool       // nothing at all links to it
+	databases []Database // with it in a cell, of one that is to be changed
+	size      int64
 }
 
 // Path is the asset's path as notes link to it, beginning with assets/.
 func (a Asset) Path() string { return a.path }
+
+// Documents is how many documents link to it.
+func (a Asset) Documents() int { return len(a.docs) }
 
 // Size is how many bytes the file has.
 func (a Asset) Size() int64 { return a.size }
@@ -63,11 +70,11 @@ func (s *Session) Asset(ctx context.Context, file string, need contract.Level) (
 	if !ok {
 		return Asset{}, noAsset()
 	}
-	boxes, err := s.linking(ctx, clean)
+	boxes, docs, err := s.linking(ctx, clean)
 	if err != nil {
 		return Asset{}, err
 	}
-	a := Asset{s: s, path: clean, level: contract.ReadWriteDelete, boxes: boxes}
+	a := Asset{s: s, path: clean, level: contract.ReadWriteDelete, boxes: boxes, docs: docs}
 	for _, box := range boxes {
 		a.level = min(a.level, s.level(box))
 	}
@@ -82,12 +89,12 @@ func (s *Session) Asset(ctx context.Context, file string, need contract.Level) (
 		}
 	}
 	if len(boxes) == 0 && !own {
-		if err := s.proveLoose(ctx, clean, need); err != nil {
+		if a.unused, err = s.proveLoose(ctx, clean, need); err != nil {
 			return Asset{}, err
 		}
 	}
 	st, err := s.g.r.StatAsset(ctx, clean) // follows no symbolic link out of the folder
-	if siyuan.KindOf(err) == siyuan.Rejected {
+	if siyuan.KindOf(err) == siyuan.Missing {
 		return Asset{}, noAsset()
 	}
 	a.size = st.Size
@@ -96,27 +103,27 @@ func (s *Session) Asset(ctx context.Context, file string, need contract.Level) (
 
 func noAsset() error { return contract.Fail(contract.NotFound, "There is no such asset.") }
 
-// linking lists the notebooks with a note that links to a file, hidden ones too.
+// linking lists the notebooks with a note that links to a file, hidden ones too,
+// and those notes.
 // A link may have a page or a fragment behind it, be percent-encoded, or take a
 // detour. Covers that begin with a slash are not among SiYuan's links.
-func (s *Session) linking(ctx context.Context, clean string) ([]siyuan.ID, error) {
+func (s *Session) linking(ctx context.Context, clean string) (boxes, docs []siyuan.ID, err error) {
 	n := len([]rune(clean))
-	found, err := s.g.sql(ctx, fmt.Sprintf("SELECT DISTINCT path, box FROM assets WHERE path = %[1]s OR substr(path, 1, %[2]d) IN (%[1]s || '?', %[1]s || '#')"+
-		" OR instr(path, '%%') OR instr(path, './') OR instr(path, '//') UNION SELECT DISTINCT %[1]s, box FROM blocks WHERE type = 'd' AND instr(ial, '%[3]s=') AND instr(replace(ial, '&amp;', '&'), '/' || %[1]s) ORDER BY 2 LIMIT %[4]d",
+	found, err := s.g.sql(ctx, fmt.Sprintf("SELECT DISTINCT path, box, root_id FROM assets WHERE path = %[1]s OR substr(path, 1, %[2]d) IN (%[1]s || '?', %[1]s || '#')"+
+		" OR instr(path, '%%') OR instr(path, './') OR instr(path, '//') UNION SELECT %[1]s, box, root_id FROM blocks WHERE type = 'd' AND instr(ial, '%[3]s=') AND instr(replace(ial, '&amp;', '&'), '/' || %[1]s) ORDER BY 2, 3 LIMIT %[4]d",
 		quoteSQL(clean), n+1, coverAttr, maxLinkRows))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(found) == maxLinkRows { // what was cut off may be hidden
-		return nil, contract.Fail(contract.TooLarge, "There are too many links to tell which notebooks a file belongs to.")
+		return nil, nil, contract.Fail(contract.TooLarge, "There are too many links to tell which notebooks a file belongs to.")
 	}
-	var boxes []siyuan.ID
 	for _, r := range found {
 		if leadsTo(r.Text("path"), clean) {
-			boxes = append(boxes, siyuan.ID(r.Text("box")))
+			boxes, docs = append(boxes, siyuan.ID(r.Text("box"))), append(docs, siyuan.ID(r.Text("root_id")))
 		}
 	}
-	return unique(boxes), nil
+	return unique(boxes), unique(docs), nil
 }
 
 // leadsTo reports whether a link of a note leads to a file.
@@ -130,20 +137,25 @@ func leadsTo(link, clean string) bool {
 }
 
 // proveLoose proves a level for a file that no note in an open notebook links to,
-// for a caller from whom nothing is hidden.
-func (s *Session) proveLoose(ctx context.Context, clean string, need contract.Level) error {
-	unused, err := s.g.r.UnusedAssets(ctx)
+// for a caller from whom nothing is hidden. unused says that nothing else links to
+// it either.
+func (s *Session) proveLoose(ctx context.Context, clean string, need contract.Level) (unused bool, err error) {
+	all, err := s.g.r.UnusedAssets(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	switch {
-	case slices.ContainsFunc(unused, func(u siyuan.UnusedItem) bool { return u.Item == clean }):
-		return s.holds(contract.SwitchAssets)
+	case slices.ContainsFunc(all, func(u siyuan.UnusedItem) bool { return u.Item == clean }):
+		return true, s.holds(contract.SwitchAssets)
 	case !contract.Read.Allows(need):
-		return contract.Fail(contract.Unsupported, "Only a database or a closed notebook links to this file, so it cannot be told whose it is.").
-			WithHint("Link to it in a note of an open notebook first, or ask the person to change it in SiYuan.")
+		return false, unowned()
 	}
-	return nil
+	return false, nil
+}
+
+func unowned() error {
+	return contract.Fail(contract.Unsupported, "No note of an open notebook links to this file, so it cannot be told whose it is.").
+		WithHint("Link to it in a note of an open notebook first, or ask the person to change it in SiYuan.")
 }
 
 // useAsset checks that a reference is of this session.

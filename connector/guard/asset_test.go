@@ -10,6 +10,7 @@ import (
 
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/guard/guardtest"
+	"siyuan-broker/connector/siyuan"
 	"siyuan-broker/contract"
 )
 
@@ -59,10 +60,16 @@ func TestEverySpellingOfAHiddenLinkHidesTheFile(t *testing.T) {
 
 func TestACoverIsALink(t *testing.T) {
 	t.Parallel()
-	h := guardtest.NewWith(t, append(guardtest.Notes(),
-		guardtest.Doc{Box: guardtest.Private, Path: "/20240104090100-healthd.sy", Title: "Theirs", Text: "x\n\n{: title-img=\"background-image:url(&quot;/assets/cover.png&quot;)\"}\n"}))
+	h := guardtest.NewWith(t, append(guardtest.Notes(), guardtest.Doc{Box: guardtest.Work, Path: "/20240102100300-betadoc.sy", Title: "Mine", Text: "[a](assets/cover.png)\n"}))
 	plant(t, h, "assets/cover.png")
-	_, err := h.Writer(t).Asset(context.Background(), "assets/cover.png", contract.Read)
+	if _, err := h.Writer(t).Asset(context.Background(), "assets/cover.png", contract.Read); err != nil {
+		t.Fatal(err)
+	}
+	err := h.Client.Writer().SetBlockAttrs(context.Background(), guardtest.Secret, siyuan.Attrs{"title-img": `background-image:url("/assets/cover.png")`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Writer(t).Asset(context.Background(), "assets/cover.png", contract.Read)
 	wantCode(t, err, contract.NotFound)
 }
 

@@ -55,6 +55,8 @@ const (
 	LookView     Look = "view"     // a part of a view, given as database, view and the part's name
 	LookKey      Look = "key"      // what a column is, given as database and column
 	LookPresets  Look = "presets"  // a database's templates for new rows
+	LookTemplate Look = "template" // the SHA-256 of a template's text
+	LookSaved    Look = "saved"    // whether there is a template: yes or no
 )
 
 const (
@@ -214,6 +216,12 @@ func (g *Guard) lookAt(ctx context.Context, l Look, id siyuan.ID) (string, error
 	case LookFileSum:
 		_, sum, err := g.digestFile(ctx, string(id))
 		return sum, err
+	case LookTemplate, LookSaved:
+		f, err := g.r.GetFile(ctx, templatesDir+"/"+string(id))
+		if l == LookSaved && (err == nil || errors.Is(err, siyuan.Missing)) {
+			return yesNo(err == nil), nil
+		}
+		return digest(string(f.Data)), err
 	case LookConf:
 		conf, err := g.r.NotebookConf(ctx, id)
 		return confMark(conf), err

@@ -59,7 +59,7 @@ func (tx *Tx) SetNotebookPaths(ctx context.Context, n Notebook, p NotebookPaths)
 		if c.to == nil || *c.to == c.was {
 			continue
 		}
-		if err := tx.s.checkTemplate(c.name, *c.to); err != nil {
+		if err := tx.s.checkTemplate(ctx, c.name, *c.to); err != nil {
 			return err
 		}
 		changes[c.name] = *c.to
@@ -128,17 +128,19 @@ var dateFunctions = []string{"now", "date", "dateInZone", "ISOWeek", "ISOYear", 
 
 // checkTemplate refuses a setting that would make SiYuan read notes for its
 // writer. field is the setting.
-func (s *Session) checkTemplate(field, value string) error {
+func (s *Session) checkTemplate(ctx context.Context, field, value string) error {
 	if field == "dailyNoteSavePath" && strings.Trim(value, " /") == "" {
 		return contract.InvalidFields(contract.Field{Path: "conf." + field, Message: "must name a path, such as /daily note/{{now | date \"2006-01-02\"}}"})
 	}
 	if field == "dailyNoteTemplatePath" && !insideTemplates(value) {
 		return contract.InvalidFields(contract.Field{Path: "conf." + field, Message: "must be the path of a .md file below SiYuan's templates folder, such as daily.md"})
 	}
-	if s.whole() || value == "" {
+	switch {
+	case value == "" || s.whole() && field == "dailyNoteTemplatePath":
 		return nil
-	}
-	if field == "dailyNoteTemplatePath" {
+	case s.whole(): // SiYuan runs statements in it as they are, those that write too
+		return s.checkCode(ctx, field, value, sprigDelims)
+	case field == "dailyNoteTemplatePath":
 		return contract.Fail(contract.HiddenReference, "A template file can read every notebook, so it may be chosen only by those from whom none is hidden.").
 			WithHint("Ask the owner to choose the template of the daily note in SiYuan.")
 	}

@@ -213,14 +213,3 @@ func TestHistoryIsOfTheDocumentAlone(t *testing.T) {
 		t.Errorf("version %s, err %v", dom, err)
 	}
 }
-
-func TestTemplatesAreForThoseFromWhomNothingIsHidden(t *testing.T) {
-	t.Parallel()
-	s := guardtest.New(t).Writer(t)
-	d, err := s.Doc(context.Background(), guardtest.Alpha, contract.Read)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = s.RenderTemplate(context.Background(), "daily.md", d)
-	wantCode(t, err, contract.Unsupported)
-}

@@ -41,6 +41,14 @@ const HashPrefix = "sha256:v1:"
 func (s *Session) state(ctx context.Context, targets []Target, structure bool) (State, error) {
 	seen := map[string]any{}
 	for _, t := range targets {
+		if h, ok := t.(held); ok {
+			state, err := h.seen(ctx)
+			if err != nil {
+				return State{}, err
+			}
+			seen[h.key()] = state
+			continue
+		}
 		if d, ok := t.(Database); ok {
 			state, err := s.databaseState(ctx, d)
 			if err != nil {

@@ -56,7 +56,7 @@ func (tx *Tx) DailyNote(ctx context.Context, n Notebook, known []Doc) (note Doc,
 		return Doc{}, false, err
 	}
 	if len(known) == 0 {
-		if err := tx.s.checkDailyTemplates(conf); err != nil {
+		if err := tx.s.checkDailyTemplates(ctx, conf); err != nil {
 			return Doc{}, false, err
 		}
 	}
@@ -104,11 +104,11 @@ func (tx *Tx) newDailyNote(ctx context.Context, n Notebook, known []Doc) (siyuan
 
 // checkDailyTemplates refuses to make a daily note whose path or text is made by
 // a template that could show what is hidden from the caller.
-func (s *Session) checkDailyTemplates(conf NotebookConf) error {
+func (s *Session) checkDailyTemplates(ctx context.Context, conf NotebookConf) error {
 	if s.whole() {
 		return nil
 	}
-	if conf.DailyNoteTemplatePath != "" || s.checkTemplate("dailyNoteSavePath", conf.DailyNoteSavePath) != nil {
+	if conf.DailyNoteTemplatePath != "" || s.checkTemplate(ctx, "dailyNoteSavePath", conf.DailyNoteSavePath) != nil {
 		return contract.Fail(contract.Unsupported, "The notebook makes its daily notes with a template that can query every notebook, so only those who may read all of them can make one.").
 			WithHint("When today's note exists already, text can be added to it; else ask the owner to make it.")
 	}

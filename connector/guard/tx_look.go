@@ -103,5 +103,5 @@ func (s *Session) coverOf(ctx context.Context, cover string) (string, error) {
 	if err := s.checkAssets(ctx, []string{file}); err != nil {
 		return "", err
 	}
-	return coverBefore + "/" + file + coverAfter, nil
+	return coverBefore + file + coverAfter, nil // with a slash before it SiYuan takes the file for unused
 }

@@ -18,6 +18,7 @@ type Tx struct {
 	docs  map[siyuan.ID]bool
 	boxes map[siyuan.ID]bool
 	avs   map[siyuan.ID]Database
+	held  map[string]held // by key
 	notes map[string]bool // notebooks of the targets
 	more  bool            // the handler has further writes to make after this one
 	sent  bool            // a kernel write was answered
@@ -36,9 +37,17 @@ type Tx struct {
 // is written; write_not_persisted when the kernel claimed an effect it did not
 // have; outcome_unknown when the connection broke.
 func (s *Session) Write(ctx context.Context, in Intent, fn func(ctx context.Context, tx *Tx) error) error {
-	tx := &Tx{s: s, docs: map[siyuan.ID]bool{}, boxes: map[siyuan.ID]bool{}, avs: map[siyuan.ID]Database{}, notes: map[string]bool{}}
+	tx := &Tx{s: s, docs: map[siyuan.ID]bool{}, boxes: map[siyuan.ID]bool{}, avs: map[siyuan.ID]Database{}, held: map[string]held{}, notes: map[string]bool{}}
 	var names []string
 	for _, t := range in.Targets {
+		if h, ok := t.(held); ok {
+			more, err := tx.takes(h)
+			if err != nil {
+				return err
+			}
+			names = append(names, more...)
+			continue
+		}
 		if d, ok := t.(Database); ok {
 			if err := s.own(d, contract.ReadWrite); err != nil {
 				return err
@@ -68,7 +77,7 @@ func (s *Session) Write(ctx context.Context, in Intent, fn func(ctx context.Cont
 		return err
 	}
 	defer release()
-	if err := firstErr(s.reprove(ctx, in.Targets), s.settledBySync(ctx, tx.docs), tx.reproveDatabases(ctx)); err != nil {
+	if err := firstErr(s.reprove(ctx, in.Targets), s.settledBySync(ctx, tx.docs), tx.reproveDatabases(ctx), tx.reproveHeld(ctx)); err != nil {
 		return err
 	}
 	if in.Watch == nil {

@@ -320,6 +320,8 @@ func (g *generator) readable(p tools.Param) any {
 		return pick(g, g.named())
 	case p.Ref == tools.RefAsset:
 		return pick(g, g.n.assets()[1:2])
+	case p.Ref == tools.RefTemplate:
+		return g.n.templates()[1]
 	case len(p.Enum) > 0:
 		return pick(g, p.Enum)
 	}
@@ -430,6 +432,11 @@ func (g *generator) options(p tools.Param) []any {
 		return list
 	case p.Ref == tools.RefAsset:
 		for _, s := range append(g.n.assets(), g.misfiled()...) {
+			add(s)
+		}
+		return list
+	case p.Ref == tools.RefTemplate:
+		for _, s := range append(g.n.templates(), "nosuch.md", "../../conf/conf.json", "%2e%2e/x.md", "/data/templates/"+g.n.templates()[1], ".x.md", "") {
 			add(s)
 		}
 		return list

@@ -82,7 +82,14 @@ func templates(n *notes, k *kernelAPI) error {
 			return err
 		}
 	}
-	return nil
+	_, err := k.post("notebook/setNotebookConf", map[string]any{"notebook": n.diary, "conf": map[string]any{"dailyNoteTemplatePath": "/" + n.templates()[1]}})
+	return err
+}
+
+// templates are the paths of one that no notebook uses, made of a hidden document,
+// and one that a readable notebook makes daily notes with.
+func (n *notes) templates() []string {
+	return []string{"nightfall-template" + n.salt + ".md", "alpha-template" + n.salt + ".md"}
 }
 
 func histories(n *notes, k *kernelAPI) error {

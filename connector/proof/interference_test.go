@@ -256,18 +256,26 @@ const (
 
 // refusedHere are actions that answer nobody in these worlds, with the reason.
 var refusedHere = map[string]string{
-	"search.semantic":       "it is refused while anything is hidden, and the sample kernel has no embedding service",
-	"flashcard.review_card": "the kernel chooses the ids of cards, so none can be named here; connector/tools tries its levels",
-	"extension.plugin_read": "it is refused while anything is hidden",
-	"extension.plugin_call": "it is refused while anything is hidden",
-	"extension.native_read": "it is refused while anything is hidden",
-	"extension.native_call": "it is refused while anything is hidden, and the home policy names no such tool",
-	"system.conf":           "it is refused while anything is hidden",
-	"system.perform_sync":   "the sample kernel has no sync",
-	"tag.rename":            "it is refused while anything is hidden",
-	"timeline.list_changes": "these homes keep no restore points; connector/tools and connector/undo try what it tells whom",
-	"timeline.undo":         "these homes keep no restore points; connector/tools and connector/undo try what it tells whom",
-	"tag.remove":            "it is refused while anything is hidden",
+	"file.list_unused_assets":   "it is refused while anything is hidden",
+	"file.remove_unused_assets": "it is refused while anything is hidden",
+	"file.rename_asset":         "it is refused while anything is hidden",
+	"file.delete_asset":         "it is refused while anything is hidden",
+	"file.create_template":      "it is refused while anything is hidden",
+	"file.update_template":      "it is refused while anything is hidden",
+	"file.delete_template":      "it is refused while anything is hidden",
+	"file.save_doc_as_template": "it is refused while anything is hidden",
+	"search.semantic":           "it is refused while anything is hidden, and the sample kernel has no embedding service",
+	"flashcard.review_card":     "the kernel chooses the ids of cards, so none can be named here; connector/tools tries its levels",
+	"extension.plugin_read":     "it is refused while anything is hidden",
+	"extension.plugin_call":     "it is refused while anything is hidden",
+	"extension.native_read":     "it is refused while anything is hidden",
+	"extension.native_call":     "it is refused while anything is hidden, and the home policy names no such tool",
+	"system.conf":               "it is refused while anything is hidden",
+	"system.perform_sync":       "the sample kernel has no sync",
+	"tag.rename":                "it is refused while anything is hidden",
+	"timeline.list_changes":     "these homes keep no restore points; connector/tools and connector/undo try what it tells whom",
+	"timeline.undo":             "these homes keep no restore points; connector/tools and connector/undo try what it tells whom",
+	"tag.remove":                "it is refused while anything is hidden",
 }
 
 // bound are the actions that have a handler; the others answer unsupported and

@@ -172,8 +172,17 @@ func (f form) sides() map[side]bool {
 type special struct{ args, reason string }
 
 var specialArguments = map[string][]special{
+	"file.render":      {{`{"engine":"sprig","template":"{{now | date \"2006\"}}"}`, "a template belongs to notebooks by their settings"}},
 	"document.reorder": {{`{"parentID":"` + exampleProjects + `","orderedIDs":["` + exampleBeta + `","` + exampleAlpha + `"]}`, "the list must be exactly the documents there are"}},
 	"document.create":  {{`{"notebook":"` + exampleNotebook + `","path":"/Projects/Gamma","markdown":"x"}`, "the path of the example is taken"}},
+}
+
+// ownLevels are actions whose levels are tried in the tests of their tool, with
+// the reason.
+var ownLevels = map[string]string{
+	"file.read_template": "a template belongs to notebooks by their settings, which keep others from making daily notes here",
+	"file.rename_asset":  "it is refused while anything is hidden",
+	"file.delete_asset":  "it is refused while anything is hidden",
 }
 
 // perItem are actions whose entries succeed or fail alone, as the contract's
@@ -339,8 +348,10 @@ func subsets(names []string) [][]string {
 // Projects, with rows of
 // their own and one that is bound.
 func exampleParts(s side, k *kernelAPI) error {
-	if err := k.putFile("/data/"+s.id(exampleAsset), []byte("a dot")); err != nil {
-		return err
+	for _, f := range []string{s.id(exampleAsset), "templates/daily.md"} {
+		if err := k.putFile("/data/"+f, []byte("a dot")); err != nil {
+			return err
+		}
 	}
 	files := guardtest.DatabaseFiles()
 	for _, av := range slices.Sorted(maps.Keys(files)) {

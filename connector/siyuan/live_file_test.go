@@ -65,7 +65,7 @@ func TestLiveAssetsAndExportsOfADocument(t *testing.T) {
 	last := path
 	t.Cleanup(func() { _ = l.RemoveUnusedAsset(context.Background(), last) })
 	equal(t, "its size", take(l.StatAsset(ctx, path))(t).Size, int64(len(image)))
-	wantKind(t, "the size of nothing", second(l.StatAsset(ctx, "assets/none.png")), Rejected)
+	wantKind(t, "the size of nothing", second(l.StatAsset(ctx, "assets/none.png")), Missing)
 	equal(t, "Download", take(l.Download(ctx, "/"+path))(t).Data, image)
 	wantKind(t, "Download of nothing", second(l.Download(ctx, "/assets/none.png")), Missing)
 	wantKind(t, "Download of something else", second(l.Download(ctx, "/conf/conf.json")), BadArgument)
@@ -111,7 +111,7 @@ func TestLiveAssetsAndExportsOfADocument(t *testing.T) {
 	check(t, l.RemoveDoc(ctx, doc))
 	eventually(ctx, t, "the asset is unused", unused)
 	check(t, l.RemoveUnusedAsset(ctx, last))
-	wantKind(t, "a removed asset", second(l.StatAsset(ctx, last)), Rejected)
+	wantKind(t, "a removed asset", second(l.StatAsset(ctx, last)), Missing)
 }
 
 func TestLiveAssetTextIsSearched(t *testing.T) {

@@ -2,6 +2,7 @@ package siyuan
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 )
@@ -100,10 +101,15 @@ type AssetStat struct {
 	HUpdated string `json:"hUpdated"`
 }
 
-// StatAsset reads the size of an asset file; the kernel refuses only missing
-// ones, so Rejected means that too.
+// StatAsset reads the size of an asset file. Missing when there is none, or a
+// symbolic link leads out of the folder.
 func (r *Reader) StatAsset(ctx context.Context, path string) (AssetStat, error) {
-	return read[AssetStat](ctx, r, "asset/statAsset", args{"path": path}, direct)
+	const endpoint, none = "asset/statAsset", 1
+	st, err := read[AssetStat](ctx, r, endpoint, args{"path": path}, direct)
+	if e, ok := errors.AsType[*Error](err); ok && e.Kind == Rejected && e.Code == none {
+		return st, missing(endpoint)
+	}
+	return st, err
 }
 
 // Export chooses what ExportMarkdown writes; the zero value is the plain text.

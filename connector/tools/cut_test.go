@@ -140,6 +140,13 @@ var cutWrites = map[string][]string{
 	"notebook.set_conf":             {`{"notebook":"` + guardtest.Diary + `","conf":{"dailyNoteSavePath":"/x","name":"New"}}`},
 	"notebook.set_icon":             {`{"notebook":"` + guardtest.Diary + `","icon":"1f4d4"}`},
 	"search.find_replace":           {`{"k":"word","r":"phrase","ids":["` + betaText + `","` + twinText + `"]}`},
+	"file.create_template":          {`{"path":"new.md","markdown":"x"}`, `{"path":"daily.md","markdown":"x","overwrite":true}`},
+	"file.update_template":          {`{"path":"daily.md","markdown":"x"}`},
+	"file.delete_template":          {`{"path":"daily.md"}`},
+	"file.save_doc_as_template":     {`{"id":"` + betaDoc + `","name":"beta"}`, `{"id":"` + betaDoc + `","name":"daily","overwrite":true}`},
+	"file.rename_asset":             {`{"oldPath":"` + sharedFile + `","newName":"x"}`},
+	"file.delete_asset":             {`{"path":"` + sharedFile + `"}`},
+	"file.remove_unused_assets":     {`{}`},
 }
 
 const shownView = `{"avID":"` + guardtest.Database + `","blockID":"` + guardtest.DatabaseBlock + `","viewID":"` + guardtest.DatabaseView + `"`
@@ -157,8 +164,9 @@ var uncut = map[string]string{
 }
 
 // repeatable are kernel writes that may be carried out twice, because the second
-// changes nothing, or makes a copy of a database that nothing shows.
-var repeatable = []string{"av/duplicateAttributeViewBlock", "filetree/createDailyNote", "filetree/changeSort", "notebook/setNotebookConf"}
+// changes nothing, writes the same file again, or makes a copy of a database that
+// nothing shows.
+var repeatable = []string{"template/docSaveAsTemplate", "av/duplicateAttributeViewBlock", "filetree/createDailyNote", "filetree/changeSort", "notebook/setNotebookConf"}
 
 // TestAfterAnyCutTheRetryTellsTheTruth loses every kernel write of every action,
 // before and after it is carried out. The first answer claims nothing that is
@@ -186,7 +194,7 @@ func TestAfterAnyCutTheRetryTellsTheTruth(t *testing.T) {
 func cutEverywhere(t *testing.T, id, args string) {
 	whole := &cutter{}
 	d := cutDesk(t, whole, id)
-	if r := d.call(allGrant(), newKey(t), id, args); r.Err != nil {
+	if r := d.call(cutGrant(id), newKey(t), id, args); r.Err != nil {
 		t.Fatalf("undisturbed: %v %s", r.Err, r.Err.Detail)
 	}
 	want := whole.carriedOut()
@@ -200,14 +208,14 @@ func cutEverywhere(t *testing.T, id, args string) {
 				c := &cutter{at: n, after: after}
 				d := cutDesk(t, c, id)
 				key := newKey(t)
-				first := d.call(allGrant(), key, id, args)
+				first := d.call(cutGrant(id), key, id, args)
 				if did := c.carriedOut(); first.Err == nil && !sameWrites(did, want) {
 					t.Errorf("answered success after %v of %v", did, want)
 				} else if first.Err != nil && len(did) > 0 && contract.CodeOf(first.Err) != contract.OutcomeUnknown && first.Err.Detail == nil {
 					t.Errorf("answered %v after %v", first.Err, did)
 				}
 				d.restart()
-				judgeRetry(t, d.call(allGrant(), key, id, args), c.carriedOut(), want)
+				judgeRetry(t, d.call(cutGrant(id), key, id, args), c.carriedOut(), want)
 			})
 		}
 	}
@@ -220,6 +228,15 @@ func allGrant() *contract.Grant {
 	return g
 }
 
+// cutGrant also hides nothing for the file tool, which is refused otherwise.
+func cutGrant(id string) *contract.Grant {
+	g := allGrant()
+	if strings.HasPrefix(id, "file.") {
+		g.Default, g.Levels = contract.ReadWriteDelete, nil
+	}
+	return g
+}
+
 func cutDesk(t *testing.T, c *cutter, id string) *onceDesk {
 	t.Helper()
 	d := newOnceDeskWith(t, cutNotes())
@@ -228,6 +245,9 @@ func cutDesk(t *testing.T, c *cutter, id string) *onceDesk {
 	}
 	if strings.HasPrefix(id, "flashcard.") {
 		guardtest.AddCard(t, d.Client.Writer(), d.Kernel.Dir())
+	}
+	if strings.HasPrefix(id, "file.") {
+		addFiles(t, d.Home)
 	}
 	c.isWrite = d.Kernel.Faults().IsWrite
 	d.Between(c.wrap)

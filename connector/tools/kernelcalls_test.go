@@ -52,6 +52,7 @@ func TestKernelCallsDoNotGrowWithTheWorkspace(t *testing.T) {
 		{"search.get_backlinks", `{"id":"` + guardtest.Intro + `"}`, 12},
 		{"search.list_invalid_refs", `{}`, 8},
 		{"file.get_doc_assets", `{"id":"` + doc + `"}`, 5},
+		{"file.render", `{"engine":"sprig","template":"{{now}}"}`, 2},
 		{"tag.list", `{}`, 5},
 		{"flashcard.get_decks", `{}`, 4},
 		{"flashcard.list_cards", `{"scope":"all","filter":"due"}`, 7},

@@ -39,8 +39,9 @@ const (
 	RefPlace    Ref = "place" // a document, or a notebook as its top level
 	RefHuman    Ref = "human" // a path of names, as package fspath reads it
 	RefDatabase Ref = "database"
-	RefPart     Ref = "part"  // a row, column, view or group of the database parameter
-	RefAsset    Ref = "asset" // a file below assets, of every notebook that links to it
+	RefPart     Ref = "part"     // a row, column, view or group of the database parameter
+	RefAsset    Ref = "asset"    // a file below assets, of every notebook that links to it
+	RefTemplate Ref = "template" // a file below templates, of every notebook that uses it
 )
 
 // IDPattern is the form of every id as a JSON Schema pattern; it says what

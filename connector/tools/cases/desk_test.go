@@ -118,7 +118,25 @@ func newDeskFor(t testing.TB, action string) *desk {
 		check(t, err)
 		d.front.take()
 	}
+	if strings.HasPrefix(action, "file.") {
+		d.addFiles(t)
+	}
 	return d
+}
+
+// usedFile is a file that a note links to.
+const usedFile = "assets/dot-20240106090000-pngdot1.png"
+
+// addFiles makes that file, one that nothing links to, and a template.
+func (d *desk) addFiles(t testing.TB) {
+	t.Helper()
+	d.add(t, guardtest.Doc{Box: guardtest.Work, Path: "/20240109000021-picture.sy", Title: "Pictures", Text: "![](" + usedFile + ")\n"})
+	for _, f := range []string{usedFile, "assets/loose.txt", "templates/daily.md"} {
+		check(t, os.WriteFile(filepath.Join(d.kernel.Dir(), "data", f), []byte("A line."), 0o600))
+	}
+	_, err := d.client.Reader().SQL(context.Background(), "SELECT id FROM blocks LIMIT 1") // brings the index up to date
+	check(t, err)
+	d.front.take()
 }
 
 // deskFor gives a desk for each call of an action: a new one where the action

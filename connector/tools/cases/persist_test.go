@@ -18,6 +18,9 @@ import (
 // these tests, or leave out a way to do it. Every other action is tried with its
 // examples alone.
 var more = map[string][]string{
+	"file.rename_asset":       {`{"oldPath":"` + usedFile + `","newName":"x"}`},
+	"file.delete_asset":       {`{"path":"` + usedFile + `"}`},
+	"file.get_image_ocr_text": {`{"path":"` + usedFile + `"}`},
 	"block.insert":            {`{"dataType":"markdown","data":"x","parentID":"` + guardtest.Alpha + `"}`, `{"dataType":"markdown","data":"x","nextID":"` + guardtest.Intro + `"}`},
 	"block.replace":           {`{"id":"` + guardtest.Intro + `","old":"small","new":"big"}`},
 	"document.reorder":        {`{"parentID":"` + guardtest.Projects + `","orderedIDs":["` + beta + `","` + guardtest.Alpha + `"]}`},
