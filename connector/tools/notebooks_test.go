@@ -114,10 +114,15 @@ func TestASettingCannotMakeSiYuanReadHiddenNotes(t *testing.T) {
 	} {
 		args := fmt.Sprintf(`{"notebook":%q,"conf":{%q:%q}}`, guardtest.Work, c.field, c.value)
 		fails(t, d.call(writer(), "notebook.set_conf", args), contract.HiddenReference)
-		if r := d.call(whole, "notebook.set_conf", args); r.Err != nil {
+		// With nothing hidden a question must still be one SELECT: SiYuan would run a
+		// statement that writes.
+		made := strings.Contains(c.value, "| queryBlocks") || strings.Contains(c.value, "{{queryBlocks}}")
+		if r := d.call(whole, "notebook.set_conf", args); (r.Err != nil) != made {
 			t.Errorf("%s with nothing hidden: %v", c.value, r.Err)
 		}
 	}
+	fails(t, d.call(whole, "notebook.set_conf", fmt.Sprintf(`{"notebook":%q,"conf":{"dailyNoteSavePath":%q}}`, guardtest.Work,
+		`/x/{{querySQL "UPDATE blocks SET content = '' RETURNING id"}}`)), contract.HiddenReference)
 }
 
 func TestSettingsDoNotNameHiddenNotebooks(t *testing.T) {

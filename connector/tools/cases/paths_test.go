@@ -103,6 +103,9 @@ func tryPaths(t *testing.T, a *catalogue.Action, at []string) {
 		t.Errorf("something outside of the notebook changed")
 	}
 	for _, e := range d.front.take() {
+		if strings.TrimSpace(string(e.body)) == `{"path":"/data/templates"}` {
+			continue // where templates are looked for by name
+		}
 		if strings.HasPrefix(e.path, "/api/file/") || strings.HasPrefix(e.path, "/api/archive/") {
 			t.Errorf("SiYuan was asked for a file: %s %s", e.path, e.body)
 		}
