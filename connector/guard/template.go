@@ -340,7 +340,7 @@ func (tx *Tx) readBack(ctx context.Context, t Template, done func(now Template) 
 
 // PreviewTemplate says what a template is used for.
 func (s *Session) PreviewTemplate(t Template) contract.Preview {
-	p := contract.Preview{Lasting: true, Named: []contract.PreviewItem{{Kind: "template", Title: t.path}}}
+	p := contract.Preview{Named: []contract.PreviewItem{{Kind: "template", Title: t.path}}}
 	for _, box := range t.boxes {
 		p.Named = append(p.Named, contract.PreviewItem{Kind: "notebook", Title: s.notebook(box).Name()})
 	}

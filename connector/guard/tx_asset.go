@@ -154,7 +154,7 @@ func (s *Session) databasesWith(ctx context.Context, file string, need contract.
 
 // PreviewFile says what uses a file.
 func (s *Session) PreviewFile(ctx context.Context, a Asset) (p contract.Preview, err error) {
-	p.Lasting, p.Counts.Assets, p.Counts.Documents = true, 1, len(a.docs)
+	p.Counts.Assets, p.Counts.Documents = 1, len(a.docs)
 	p.Named = []contract.PreviewItem{{Kind: "file", Title: a.path}}
 	for _, d := range a.databases {
 		p.Named = append(p.Named, contract.PreviewItem{Kind: "database", Title: d.Name()})
@@ -354,7 +354,7 @@ func (s *Session) covers(ctx context.Context) (string, error) {
 
 // PreviewUnused names files.
 func PreviewUnused(u Unused) contract.Preview {
-	p := contract.Preview{Lasting: true}
+	p := contract.Preview{}
 	p.Counts.Assets = len(u.files)
 	for _, f := range u.files {
 		p.Named = append(p.Named, contract.PreviewItem{Kind: "file", Title: f})

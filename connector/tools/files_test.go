@@ -88,7 +88,7 @@ func TestDeletingAFileSaysWhoseLinksBreak(t *testing.T) {
 	d := fileDesk(t)
 	args := fmt.Sprintf(`{"path":%q}`, "/data/"+sharedFile)
 	p := previewed(t, d, owner(), "file.delete_asset", args)
-	if want := `2 documents, 1 asset|file “` + sharedFile + `”|document “Diary pictures” in “/日记/Diary pictures”|document “Pictures” in “/Work/Pictures”|it cannot be undone`; strings.Join(p.Lines(), "|") != want {
+	if want := `2 documents, 1 asset|file “` + sharedFile + `”|document “Diary pictures” in “/日记/Diary pictures”|document “Pictures” in “/Work/Pictures”|no undo takes this back`; strings.Join(p.Lines(), "|") != want {
 		t.Errorf("the preview says %s", strings.Join(p.Lines(), "|"))
 	}
 	answers(t, d, owner(), "file.delete_asset", args, `{"success":true,"path":"`+sharedFile+`","documents":2}`)

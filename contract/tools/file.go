@@ -93,13 +93,13 @@ var (
 		Examples: []string{`{}`},
 	})
 	FileRemoveUnusedAssets = define[FileUnusedIn, FileRemoveUnusedOut](Action{
-		Name: "remove_unused_assets", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced, Dangerous: true, Guarded: OnManifest,
+		Name: "remove_unused_assets", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced, Dangerous: true, Lasting: true, Guarded: OnManifest,
 		Summary:  "Remove the files that nothing links to.",
 		Guidance: []string{"It is refused while any notebook is hidden from you.", "SiYuan keeps them in its history for some time; no agent can bring them back."},
 		Examples: []string{`{}`},
 	})
 	FileRenameAsset = define[FileRenameIn, FileRenameOut](Action{
-		Name: "rename_asset", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Guarded: OnState,
+		Name: "rename_asset", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Lasting: true, Guarded: OnState,
 		Summary: "Rename a file, and every link to it.",
 		Guidance: []string{
 			"It needs the level rw in every notebook that links to the file and in every closed one, and is refused while any notebook is hidden from you.",
@@ -108,7 +108,7 @@ var (
 		Examples: []string{`{"oldPath":"assets/dot-20240106090000-pngdot1.png","newName":"red dot"}`},
 	})
 	FileDeleteAsset = define[FileDeleteIn, FileDeleteOut](Action{
-		Name: "delete_asset", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Guarded: OnState,
+		Name: "delete_asset", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Lasting: true, Guarded: OnState,
 		Summary: "Delete a file; links to it lead nowhere then.",
 		Guidance: []string{
 			"It needs the level rwd in every notebook that links to the file and in every closed one, and is refused while any notebook is hidden from you.",

@@ -133,7 +133,7 @@ var (
 		Summary: "Replace a template's text.", Guidance: templateRules, Examples: []string{`{"path":"daily.md","markdown":"## Plan\n"}`},
 	})
 	FileDeleteTemplate = define[FileDeleteTemplateIn, FileDeleteTemplateOut](Action{
-		Name: "delete_template", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced, Dangerous: true, Off: true, Guarded: OnState,
+		Name: "delete_template", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced, Dangerous: true, Lasting: true, Off: true, Guarded: OnState,
 		Summary: "Delete a template.", Guidance: append(templateRules[1:2:2], "SiYuan keeps no copy."), Examples: []string{`{"path":"daily.md"}`},
 	})
 	FileSaveDocAsTemplate = define[FileSaveDocIn, FileSaveDocOut](Action{
