@@ -5,7 +5,7 @@ import "siyuan-broker/contract"
 // FileDocAssetsIn is the input of file.get_doc_assets.
 type FileDocAssetsIn struct {
 	ID        string `json:"id" ref:"doc" doc:"Document id."`
-	AssetType string `json:"assetType,omitempty" enum:"all|image" doc:"Default all."`
+	AssetType string `json:"assetType,omitempty" enum:"all|image" doc:"Which."`
 }
 
 // FileDocAssetsOut is the output of file.get_doc_assets.
@@ -87,19 +87,19 @@ var (
 		Examples: []string{`{"path":"assets/dot-20240106090000-pngdot1.png"}`},
 	})
 	FileListUnusedAssets = define[FileUnusedIn, FileUnusedOut](Action{
-		Name: "list_unused_assets", Kind: Read, Level: contract.Read, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced,
+		Name: "list_unused_assets", Kind: Read, Level: contract.Read, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced, Off: true,
 		Summary:  "List the files that no note, cover or database links to.",
 		Guidance: []string{"It is refused while any notebook is hidden from you."},
 		Examples: []string{`{}`},
 	})
 	FileRemoveUnusedAssets = define[FileUnusedIn, FileRemoveUnusedOut](Action{
-		Name: "remove_unused_assets", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced, Dangerous: true, Lasting: true, Guarded: OnManifest,
+		Name: "remove_unused_assets", Kind: Delete, Level: contract.ReadWriteDelete, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced, Dangerous: true, Lasting: true, Off: true, Guarded: OnManifest,
 		Summary:  "Remove the files that nothing links to.",
 		Guidance: []string{"It is refused while any notebook is hidden from you.", "SiYuan keeps them in its history for some time; no agent can bring them back."},
 		Examples: []string{`{}`},
 	})
 	FileRenameAsset = define[FileRenameIn, FileRenameOut](Action{
-		Name: "rename_asset", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Lasting: true, Guarded: OnState,
+		Name: "rename_asset", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Lasting: true, Off: true, Guarded: OnState,
 		Summary: "Rename a file, and every link to it.",
 		Guidance: []string{
 			"It needs the level rw in every notebook that links to the file and in every closed one, and is refused while any notebook is hidden from you.",
@@ -121,8 +121,8 @@ func fileTool() *Tool {
 	return &Tool{
 		Name:    "file",
 		Title:   "Files and templates",
-		Purpose: "Files that notes link to, and templates.",
-		Fields:  map[string]string{"path": "Asset, assets/…, or template, name.md.", "name": "Of the file, no folder."},
+		Purpose: "Files of notes, and templates.",
+		Fields:  map[string]string{"path": "Asset or template.", "name": "No folder."},
 		Actions: append([]*Action{
 			FileListTemplates.Action, FileReadTemplate.Action, FileCreateTemplate.Action, FileUpdateTemplate.Action, FileDeleteTemplate.Action,
 			FileSaveDocAsTemplate.Action, FileRender.Action, FileGetDocAssets.Action, FileGetImageOCRText.Action, FileListUnusedAssets.Action,

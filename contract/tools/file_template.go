@@ -115,7 +115,7 @@ var templateRules = []string{
 // The actions of the file tool on templates.
 var (
 	FileListTemplates = define[FileListTemplatesIn, FileListTemplatesOut](Action{
-		Name: "list_templates", Kind: Read, Level: contract.Read, Scope: ScopeCollection,
+		Name: "list_templates", Kind: Read, Level: contract.Read, Scope: ScopeCollection, Tier: Advanced,
 		Summary:  "List templates.",
 		Guidance: []string{"Shown are those that your notebooks make daily notes with; with the workspace permission assets, and while nothing is hidden from you, all."},
 		Examples: []string{`{"query":"daily"}`},
@@ -125,11 +125,11 @@ var (
 		Summary: "Read a template's source.", Examples: []string{`{"path":"daily.md"}`},
 	})
 	FileCreateTemplate = define[FileCreateTemplateIn, FileTemplateOut](Action{
-		Name: "create_template", Kind: Write, Level: contract.ReadWrite, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced, Guarded: OnState,
+		Name: "create_template", Kind: Write, Level: contract.ReadWrite, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced, Off: true, Guarded: OnState,
 		Summary: "Make a template.", Guidance: templateRules, Examples: []string{`{"path":"meeting.md","markdown":"## Meeting of .action{now | date \"2006-01-02\"}\n"}`},
 	})
 	FileUpdateTemplate = define[FileUpdateTemplateIn, FileTemplateOut](Action{
-		Name: "update_template", Kind: Write, Level: contract.ReadWrite, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced, Guarded: OnState,
+		Name: "update_template", Kind: Write, Level: contract.ReadWrite, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced, Off: true, Guarded: OnState,
 		Summary: "Replace a template's text.", Guidance: templateRules, Examples: []string{`{"path":"daily.md","markdown":"## Plan\n"}`},
 	})
 	FileDeleteTemplate = define[FileDeleteTemplateIn, FileDeleteTemplateOut](Action{
@@ -137,7 +137,7 @@ var (
 		Summary: "Delete a template.", Guidance: append(templateRules[1:2:2], "SiYuan keeps no copy."), Examples: []string{`{"path":"daily.md"}`},
 	})
 	FileSaveDocAsTemplate = define[FileSaveDocIn, FileSaveDocOut](Action{
-		Name: "save_doc_as_template", Kind: Write, Level: contract.ReadWrite, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced, Guarded: OnState,
+		Name: "save_doc_as_template", Kind: Write, Level: contract.ReadWrite, Scope: ScopeWorkspace, Switch: contract.SwitchAssets, Tier: Advanced, Off: true, Guarded: OnState,
 		Summary: "Save a document as a template.", Guidance: templateRules[1:], Examples: []string{`{"id":"20240102100100-alphadc","name":"project"}`},
 	})
 	FileRender = define[FileRenderIn, FileRenderOut](Action{
