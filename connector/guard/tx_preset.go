@@ -128,7 +128,7 @@ func (tx *Tx) rowTemplate(ctx context.Context, d Database, t RowTemplate, path s
 		return one, bad(".saveLocation", "belongs to targetType document")
 	}
 	if t.Box != "" {
-		if err := tx.s.checkPlace(t.Box, t.Path); err != nil {
+		if err := tx.s.checkPlace(ctx, t.Box, t.Path); err != nil {
 			return one, err
 		}
 		one.SaveLocation = &siyuan.ItemPlace{BoxID: siyuan.ID(t.Box), PathTemplate: t.Path}
@@ -168,7 +168,7 @@ func (tx *Tx) presetOf(ctx context.Context, d Database, k siyuan.Key, c PresetCe
 
 // checkPlace demands a notebook that may be written to, and a path that cannot
 // tell what is hidden.
-func (s *Session) checkPlace(box, path string) error {
+func (s *Session) checkPlace(ctx context.Context, box, path string) error {
 	nb, err := s.Notebook(box, contract.ReadWrite)
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (s *Session) checkPlace(box, path string) error {
 	if !strings.HasPrefix(path, "/") || slices.Contains(strings.Split(path, "/"), "..") {
 		return contract.InvalidFields(contract.Field{Path: "saveLocation.path", Message: "must be a readable path such as /Tasks/New"})
 	}
-	return s.checkTemplate("saveLocation.path", path)
+	return s.checkTemplate(ctx, "saveLocation.path", path)
 }
 
 // preset is a cell of a template, checked as one that is set.
@@ -256,7 +256,7 @@ func (s *Session) TemplatePlace(ctx context.Context, d Database, id string) (Not
 		err = contract.Fail(contract.HiddenReference, "There is no notebook that the documents of template %s go to.", id)
 	}
 	if err == nil {
-		err = s.checkPlace(string(t.SaveLocation.BoxID), t.SaveLocation.PathTemplate)
+		err = s.checkPlace(ctx, string(t.SaveLocation.BoxID), t.SaveLocation.PathTemplate)
 	}
 	return nb, err == nil, err
 }
