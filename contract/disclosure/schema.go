@@ -17,6 +17,10 @@ const (
 	foldAdvancedAbove = 150
 )
 
+// boundless is the first bound that tells a reader nothing; it is checked like any
+// other.
+const boundless = 1_000_000
+
 // schema is a JSON Schema; encoding sorts its keys, so equal schemas are equal
 // text.
 type schema = map[string]any
@@ -26,12 +30,12 @@ type schema = map[string]any
 // an action really demands is in help and is checked when it is called.
 func inputSchema(tool *tools.Tool, actions []*tools.Action, strict bool) json.RawMessage {
 	names := []string{}
-	props := schema{TopicParam: schema{"type": "string", "description": "With help: the action to explain."}}
+	props := schema{TopicParam: schema{"type": "string", "description": "With help: which action."}}
 	fields, spelledOut := map[string]tools.Param{}, map[string]bool{}
 	for _, a := range actions {
 		names = append(names, a.Name)
 		if a.Kind.Mutates() {
-			props[RequestParam] = schema{"type": "string", "description": "With a write: a new UUIDv7."}
+			props[RequestParam] = schema{"type": "string", "description": "New UUIDv7 on a write."}
 			if strict && a.Guarded != tools.NoPrecondition {
 				props[ValidateParam] = schema{"type": "boolean"}
 				props[a.Guarded.Field()] = schema{"type": "string"}
@@ -51,6 +55,9 @@ func inputSchema(tool *tools.Tool, actions []*tools.Action, strict bool) json.Ra
 	for name, p := range fields {
 		if doc, ok := tool.Fields[name]; ok {
 			p.Doc = doc
+		}
+		if p.Everywhere {
+			p.Doc = "" // the instructions explain it
 		}
 		limit := foldAbove
 		if !spelledOut[name] {
@@ -125,7 +132,7 @@ func listed(p tools.Param) schema {
 	if p.Min != nil {
 		s["minimum"] = *p.Min
 	}
-	if p.Max != nil {
+	if p.Max != nil && *p.Max < boundless {
 		s["maximum"] = *p.Max
 	}
 	if p.Doc != "" {

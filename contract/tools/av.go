@@ -94,7 +94,7 @@ type AvRenderIn struct {
 	ID         string `json:"id" ref:"database" doc:"Database id."`
 	BlockID    string `json:"blockID,omitempty" ref:"block" doc:"Block that shows the database."`
 	ViewID     string `json:"viewID,omitempty" ref:"part" doc:"View id."`
-	Page       *int   `json:"page,omitempty" min:"1" max:"1000000" doc:"Page, from 1."`
+	Page       *int   `json:"page,omitempty" min:"1" max:"1000000" doc:"From 1."`
 	PageSize   *int   `json:"pageSize,omitempty" min:"-1" max:"1000" doc:"Rows; default 10, -1 all."`
 	Query      string `json:"query,omitempty" maxlen:"512" doc:"Words rows must contain."`
 	IgnoreRows *bool  `json:"ignoreRows,omitempty" doc:"Columns only."`
@@ -195,7 +195,7 @@ type AvSearchOut struct {
 type AvPrimaryIn struct {
 	AvID     string `json:"avID" ref:"database" doc:"Database id."`
 	Keyword  string `json:"keyword,omitempty" maxlen:"512" doc:"Words in the database's name or its rows' titles."`
-	Page     *int   `json:"page,omitempty" min:"1" max:"1000000" doc:"Page, from 1."`
+	Page     *int   `json:"page,omitempty" min:"1" max:"1000000" doc:"From 1."`
 	PageSize *int   `json:"pageSize,omitempty" min:"1" max:"1000" doc:"Rows; default 16."`
 }
 

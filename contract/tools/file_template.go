@@ -5,7 +5,7 @@ import "siyuan-broker/contract"
 // FileListTemplatesIn is the input of file.list_templates.
 type FileListTemplatesIn struct {
 	Query    string `json:"query,omitempty" maxlen:"128" doc:"Part of the name."`
-	Page     *int   `json:"page,omitempty" min:"1" max:"1000000" doc:"Page, from 1."`
+	Page     *int   `json:"page,omitempty" min:"1" max:"1000000" doc:"From 1."`
 	PageSize *int   `json:"pageSize,omitempty" min:"1" max:"128" doc:"Entries on a page; default 20."`
 }
 

@@ -59,7 +59,7 @@ type FlashcardGetDecksOut struct {
 // FlashcardGetCardsIn is the input of flashcard.get_cards.
 type FlashcardGetCardsIn struct {
 	DeckID   string `json:"deckID" doc:"Deck id; \"\" is all." maxlen:"22"`
-	Page     *int   `json:"page,omitempty" min:"1" max:"1000000" doc:"Page, from 1."`
+	Page     *int   `json:"page,omitempty" min:"1" max:"1000000" doc:"From 1."`
 	PageSize *int   `json:"pageSize,omitempty" min:"1" max:"512" doc:"Default 32."`
 }
 

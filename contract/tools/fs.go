@@ -5,7 +5,7 @@ import "siyuan-broker/contract"
 // FSLsIn is the input of fs.ls.
 type FSLsIn struct {
 	FSPath
-	Page     *int `json:"page,omitempty" min:"1" max:"1000000" doc:"Page, from 1."`
+	Page     *int `json:"page,omitempty" min:"1" max:"1000000" doc:"From 1."`
 	PageSize *int `json:"pageSize,omitempty" min:"1" max:"200" doc:"Entries on a page; default 200."`
 }
 

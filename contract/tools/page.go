@@ -4,7 +4,7 @@ import "strings"
 
 // PageIn selects a page of a list.
 type PageIn struct {
-	Page     *int `json:"page,omitempty" min:"1" max:"1000000" doc:"Page, from 1."`
+	Page     *int `json:"page,omitempty" min:"1" max:"1000000" doc:"From 1."`
 	PageSize *int `json:"pageSize,omitempty" min:"1" max:"200" doc:"Entries on a page; default 50."`
 }
 
@@ -20,7 +20,7 @@ type PageOut struct {
 
 // DocPageIn selects a page of a list that usually is one page.
 type DocPageIn struct {
-	Page     *int `json:"page,omitempty" min:"1" max:"1000000" doc:"Page, from 1."`
+	Page     *int `json:"page,omitempty" min:"1" max:"1000000" doc:"From 1."`
 	PageSize *int `json:"pageSize,omitempty" min:"1" max:"1000" doc:"Entries on a page."`
 }
 

@@ -13,7 +13,7 @@ type SearchFulltextIn struct {
 	GroupBy        *int            `json:"groupBy,omitempty" min:"0" max:"1" doc:"0 flat (default), 1 by document."`
 	OrderBy        *int            `json:"orderBy,omitempty" legacy:"true" min:"0" max:"7" doc:"0 by type (default), 1/2 created, 3/4 updated, 5 in the document, 6/7 relevance; odd is ascending."`
 	SortBy         string          `json:"sortBy,omitempty" enum:"relevance|date|updated_desc|updated_asc|created_desc|created_asc|type" doc:"Default type."`
-	Page           *int            `json:"page,omitempty" min:"1" max:"1000000" doc:"Page, from 1."`
+	Page           *int            `json:"page,omitempty" min:"1" max:"1000000" doc:"From 1."`
 	PageSize       *int            `json:"pageSize,omitempty" min:"1" max:"128" doc:"Hits on a page; default 32."`
 	ParentID       string          `json:"parentId,omitempty" ref:"block" doc:"Keep only hits inside this block or document."`
 	HasTags        *bool           `json:"hasTags,omitempty" doc:"Keep only blocks with tags, or only blocks without."`

@@ -63,7 +63,7 @@ type SearchSemanticIn struct {
 	Types          map[string]bool `json:"types,omitempty" legacy:"true" doc:"Block types to search, each true, by short code or full name; joins typeShortcodes."`
 	TypeShortcodes []string        `json:"typeShortcodes,omitempty" list:"words" maxlen:"32" doc:"Block types to search: d h p l i b c m t s html embed av video audio widget."`
 	SubTypes       map[string]bool `json:"subTypes,omitempty" doc:"Subtypes such as h1 or o, each true."`
-	Page           *int            `json:"page,omitempty" min:"1" max:"1000000" doc:"Page, from 1."`
+	Page           *int            `json:"page,omitempty" min:"1" max:"1000000" doc:"From 1."`
 	PageSize       *int            `json:"pageSize,omitempty" min:"1" max:"128" doc:"Hits on a page; default 32."`
 }
 
@@ -130,7 +130,7 @@ type SearchAssetContentIn struct {
 	MethodName  string          `json:"methodName,omitempty" enum:"keyword|query|query_syntax|sql|regex" doc:"Default keyword; query_syntax knows AND, OR, NOT and quotes."`
 	OrderBy     *int            `json:"orderBy,omitempty" legacy:"true" min:"0" max:"3" doc:"0/1 relevance, 2/3 updated; 1 and 2 are ascending."`
 	SortBy      string          `json:"sortBy,omitempty" enum:"relevance|relevance_desc|relevance_asc|updated_asc|updated_desc" doc:"Default relevance."`
-	Page        *int            `json:"page,omitempty" min:"1" max:"1000000" doc:"Page, from 1."`
+	Page        *int            `json:"page,omitempty" min:"1" max:"1000000" doc:"From 1."`
 	PageSize    *int            `json:"pageSize,omitempty" min:"1" max:"128" doc:"Hits on a page; default 32."`
 }
 
@@ -155,7 +155,7 @@ type SearchAssetContentOut struct {
 
 // SearchInvalidRefsIn is the input of search.list_invalid_refs.
 type SearchInvalidRefsIn struct {
-	Page     *int `json:"page,omitempty" min:"1" max:"1000000" doc:"Page, from 1."`
+	Page     *int `json:"page,omitempty" min:"1" max:"1000000" doc:"From 1."`
 	PageSize *int `json:"pageSize,omitempty" min:"1" max:"128" doc:"Hits on a page; default 32."`
 }
 
