@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"siyuan-broker/broker/activity"
 	"siyuan-broker/broker/admission"
 	"siyuan-broker/broker/approvals"
 	"siyuan-broker/broker/consent"
@@ -70,6 +71,7 @@ type Broker struct {
 	consent   *consent.Desk
 	transfers *transfers.Desk
 	approvals *approvals.Pages
+	activity  *activity.Pages
 	pairing   *pairing.Service
 	pairPages *pairing.Pages
 	memory    *memory.Page
@@ -161,6 +163,9 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 		return nil, err
 	}
 	if err := b.newApprovals(); err != nil {
+		return nil, err
+	}
+	if err := b.newActivity(); err != nil {
 		return nil, err
 	}
 	if err := b.newMemory(); err != nil {

@@ -2,13 +2,11 @@ package broker
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"siyuan-broker/broker/approvals"
 	"siyuan-broker/broker/cluster"
 	"siyuan-broker/broker/consent"
-	"siyuan-broker/broker/people"
 	"siyuan-broker/tenants"
 )
 
@@ -26,11 +24,7 @@ func (b *Broker) newConsent() {
 
 // newApprovals wires the page on which people answer. It needs the pages.
 func (b *Broker) newApprovals() (err error) {
-	b.approvals, err = approvals.New(b.consent, b.pages, func(r *http.Request) (person, tenant tenants.ID, ok bool) {
-		s, _ := people.Signed(r) // the pages stand behind RequireSignedIn
-		m, ok := s.Tenant()
-		return s.User.ID, m.TenantID, ok
-	}, b.log)
+	b.approvals, err = approvals.New(b.consent, b.pages, tenantPerson, b.log)
 	return err
 }
 

@@ -73,6 +73,7 @@ func (b *Broker) routes() *echo.Echo {
 	e.POST("/pair/:id", pair)
 	e.GET("/console/connectors", pair)
 	e.POST("/console/connectors/:tenant/:id/revoke", pair)
+	b.activityRoutes(e)
 	b.memoryRoutes(e)
 	b.feedbackRoutes(e)
 	return e

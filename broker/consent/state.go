@@ -27,8 +27,8 @@ type Question struct {
 	Arguments    [sha256.Size]byte // see Digest
 	RulesVersion int64
 	RequestID    tenants.ID // of the call that is carried out
-	// Carry is done in the transaction that uses an approval up, where the call is
-	// one of the broker's own; its error undoes both. nil: the call goes home.
+	// Carry is done in the transaction that uses an approval up: a call of the broker's
+	// own, or a line of the audit log; its error undoes both. nil: nothing is.
 	Carry func(ctx context.Context, tx tenants.Tx, agreed tenants.Approval) error
 }
 

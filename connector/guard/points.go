@@ -31,6 +31,8 @@ type Points interface {
 	Save(ctx context.Context, a Author, points ...*Point) error
 	// Note remembers that an action wrote something that no point can bring back.
 	Note(ctx context.Context, a Author, action string) error
+	// Wrote counts one write of the author's sitting that came to its end.
+	Wrote(ctx context.Context, a Author) error
 }
 
 // Point is one restore point: how a document, or the order of the documents below
@@ -235,6 +237,11 @@ func (tx *Tx) settlePoints(ctx context.Context) {
 	g := tx.s.g
 	if g.opt.Points == nil || !tx.kept || tx.doubt != nil {
 		return // SiYuan may still be at work on what it never answered
+	}
+	if tx.sent {
+		if err := g.opt.Points.Wrote(ctx, tx.s.author); err != nil {
+			g.opt.Logger.Warn("a write was not counted beside the restore points", "action", tx.action, "error", err.Error())
+		}
 	}
 	if len(tx.points) == 0 && tx.sent {
 		if err := g.opt.Points.Note(ctx, tx.s.author, tx.action); err != nil {

@@ -18,6 +18,7 @@ type Sitting struct {
 	Began     time.Time `json:"began"`
 	Last      time.Time `json:"last"`
 	Documents int       `json:"documents"`      // with points that are not undone
+	Writes    int       `json:"writes"`         // that came to their end; 0 where they were not counted yet
 	Undo      bool      `json:"undo,omitempty"` // it took others back
 	Others    []Note    `json:"not_undoable,omitempty"`
 }
@@ -39,13 +40,13 @@ func (s *Store) Sittings(scope string) ([]Sitting, error) {
 		return nil, errClosed
 	}
 	all := []Sitting{}
-	const q = `SELECT id, scope, name, began, last, (SELECT count(DISTINCT doc) FROM points WHERE sitting = sittings.id AND undone = 0), conversation
+	const q = `SELECT id, scope, name, began, last, (SELECT count(DISTINCT doc) FROM points WHERE sitting = sittings.id AND undone = 0), conversation, writes
 		FROM sittings WHERE ? IN ('', scope) ORDER BY last DESC, id DESC LIMIT ?`
 	err := s.query(q, []any{scope, maxSittings}, func(row *sqlite.Stmt) error {
 		all = append(all, Sitting{
 			ID: row.ColumnInt64(0), Scope: row.ColumnText(1), Agent: row.ColumnText(2),
 			Began: time.UnixMilli(row.ColumnInt64(3)), Last: time.UnixMilli(row.ColumnInt64(4)), Documents: row.ColumnInt(5),
-			Undo: strings.HasPrefix(row.ColumnText(6), undoPrefix),
+			Undo: strings.HasPrefix(row.ColumnText(6), undoPrefix), Writes: row.ColumnInt(7),
 		})
 		return nil
 	})

@@ -54,7 +54,7 @@ const schema = `
 CREATE TABLE IF NOT EXISTS sittings (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
 	scope TEXT NOT NULL, conversation TEXT NOT NULL, name TEXT NOT NULL,
-	began INTEGER NOT NULL, last INTEGER NOT NULL);
+	began INTEGER NOT NULL, last INTEGER NOT NULL, writes INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX IF NOT EXISTS sittings_of ON sittings (scope, conversation, last);
 CREATE TABLE IF NOT EXISTS points (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -107,7 +107,25 @@ func (s *Store) prepare() error {
 	if err := sqlitex.ExecuteScript(s.conn, schema, nil); err != nil {
 		return err
 	}
-	return s.transact(s.prune)
+	return s.transact(func() error {
+		if err := s.countWrites(); err != nil {
+			return err
+		}
+		return s.prune()
+	})
+}
+
+// countWrites gives a file of a connector that did not count writes the place for it.
+func (s *Store) countWrites() error {
+	counts := false
+	err := s.query("SELECT 1 FROM pragma_table_info('sittings') WHERE name = 'writes'", nil, func(*sqlite.Stmt) error {
+		counts = true
+		return nil
+	})
+	if err != nil || counts {
+		return err
+	}
+	return s.exec("ALTER TABLE sittings ADD COLUMN writes INTEGER NOT NULL DEFAULT 0")
 }
 
 // Close closes the file. It is safe to call twice.
@@ -244,6 +262,19 @@ func (s *Store) save(sitting int64, p *guard.Point) error {
 		sitting, p.Doc, p.Order != nil, p.Made.UnixMilli(), p.Last.UnixMilli(), string(text))
 	p.ID = s.conn.LastInsertRowID()
 	return err
+}
+
+// Wrote implements guard.Points.
+func (s *Store) Wrote(_ context.Context, a guard.Author) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.transact(func() error {
+		sitting, err := s.sit(a)
+		if err != nil {
+			return err
+		}
+		return s.exec("UPDATE sittings SET writes = writes + 1 WHERE id = ?", sitting)
+	})
 }
 
 // Note implements guard.Points.

@@ -4,9 +4,13 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/restore"
@@ -77,6 +81,42 @@ func TestWritesWithPausesUnderHalfAnHourAreOneSitting(t *testing.T) {
 	if got := s.count(t, restore.Choice{Sitting: all[1].ID}); got != 3 {
 		t.Errorf("%d points in the first, want 3", got)
 	}
+}
+
+func TestWritesAreCountedBySitting(t *testing.T) {
+	t.Parallel()
+	s := open(t, restore.Config{})
+	count := func(want ...int) {
+		t.Helper()
+		all, err := s.Sittings(agent.Scope)
+		fine(t, err)
+		var got []int
+		for _, x := range all {
+			got = append(got, x.Writes)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("writes %v, want %v", got, want)
+		}
+	}
+	s.save(t, agent, "d")
+	count(0)
+	for range 3 {
+		fine(t, s.Wrote(context.Background(), agent))
+	}
+	s.now = s.now.Add(time.Hour)
+	fine(t, s.Wrote(context.Background(), agent))
+	count(1, 3)
+
+	// A file of a connector that did not count is taken over.
+	fine(t, s.Close())
+	conn, err := sqlite.OpenConn(s.cfg.Path, sqlite.OpenReadWrite)
+	fine(t, err)
+	fine(t, sqlitex.ExecuteTransient(conn, "ALTER TABLE sittings DROP COLUMN writes", nil))
+	fine(t, conn.Close())
+	s.open(t)
+	count(0, 0)
+	fine(t, s.Wrote(context.Background(), agent))
+	count(1, 0)
 }
 
 func TestAConversationIsOneSittingWhateverItsPauses(t *testing.T) {

@@ -93,7 +93,7 @@ func TestAnAgentListsAndTakesBackItsOwnWritesOnly(t *testing.T) {
 
 	seen := d.changes(t, mine, `{}`)
 	if len(seen.Documents) != 1 || seen.Documents[0].ID != guardtest.Entry || seen.Documents[0].Effect != "restored" || seen.Total != 1 ||
-		strings.Join(seen.Documents[0].Parts, ",") != "text" || len(seen.Sittings) != 1 {
+		strings.Join(seen.Documents[0].Parts, ",") != "text" || len(seen.Sittings) != 1 || seen.Sittings[0].Writes != 1 {
 		t.Fatalf("changes %+v", seen)
 	}
 	sitting := fmt.Sprintf(`{"sitting":%d}`, seen.Sittings[0].ID)
@@ -186,6 +186,28 @@ func TestThePreviewOfAnUndoNamesItsDocumentsAndWritesNothing(t *testing.T) {
 	}
 	if !strings.Contains(d.text(t, guardtest.Index), "By the agent too.") {
 		t.Error("the preview took it back")
+	}
+}
+
+func TestTheSittingsOfManyChangesAreListedWithoutTheirDocuments(t *testing.T) {
+	t.Parallel()
+	d, who := newKeepingDesk(t), agent("a")
+	d.write(t, who, guardtest.EntryP, "New words.")
+	author := guard.Author{Scope: strings.Join([]string{who.Tenant, who.Instance, who.Member, who.Agent.ID}, "/"), Name: "a"}
+	var points []*guard.Point
+	for i := range 200 {
+		points = append(points, &guard.Point{Doc: fmt.Sprintf("20240101120000-gone%03d", i), Made: time.Now(), Last: time.Now(), Before: guard.DocState{There: true}})
+	}
+	if err := d.books.(guard.Points).Save(t.Context(), author, points...); err != nil {
+		t.Fatal(err)
+	}
+	seen := d.changes(t, who, `{}`)
+	if len(seen.Sittings) != 1 || len(seen.Documents) != 0 || !strings.Contains(seen.Hint, "more than 200 documents") {
+		t.Errorf("%+v", seen)
+	}
+	sitting := fmt.Sprintf(`{"sitting":%d}`, seen.Sittings[0].ID)
+	if r := d.call(who, "", "timeline.list_changes", sitting); r.Err == nil || contract.CodeOf(r.Err) != contract.TooLarge {
+		t.Errorf("the sitting alone: %v", r.Err)
 	}
 }
 

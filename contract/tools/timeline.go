@@ -15,6 +15,7 @@ type Sitting struct {
 	ID          int             `json:"id"`
 	Began       string          `json:"began"` // RFC 3339
 	Last        string          `json:"last"`
+	Writes      int             `json:"writes,omitempty"`      // 0: not counted
 	Undo        bool            `json:"undo,omitempty"`        // it was an undo itself
 	NotUndoable []LastingChange `json:"notUndoable,omitempty"` // by their nature
 }
@@ -47,6 +48,7 @@ type Refused struct {
 type TimelineListChangesOut struct {
 	Sittings  []Sitting         `json:"sittings"` // the newest first
 	Documents []ChangedDocument `json:"documents"`
+	Hint      string            `json:"hint,omitempty"` // why there are no documents
 	PageOut
 }
 

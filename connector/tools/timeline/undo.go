@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -79,6 +80,10 @@ func listChanges(ctx context.Context, r *tools.Request, in catalogue.TimelineLis
 		return out, err
 	}
 	p, err := plan(ctx, r, c)
+	if contract.CodeOf(err) == contract.TooLarge && c.Sitting == 0 { // the sittings' numbers lead to the rest
+		told, _ := errors.AsType[*contract.Error](err)
+		out.Hint, err = told.Message+" "+told.Hint, nil
+	}
 	if err != nil {
 		return out, err
 	}
@@ -114,7 +119,7 @@ func sittings(r *tools.Request, c restore.Choice) ([]catalogue.Sitting, error) {
 		if c.Sitting != 0 && s.ID != c.Sitting || s.Last.Before(c.Since) || len(out) == sittingsShown {
 			continue
 		}
-		shown := catalogue.Sitting{ID: int(s.ID), Began: stamp(s.Began), Last: stamp(s.Last), Undo: s.Undo}
+		shown := catalogue.Sitting{ID: int(s.ID), Began: stamp(s.Began), Last: stamp(s.Last), Undo: s.Undo, Writes: s.Writes}
 		for _, n := range s.Others[:min(len(s.Others), lastingShown)] {
 			shown.NotUndoable = append(shown.NotUndoable, catalogue.LastingChange{Action: n.Action, At: stamp(n.At)})
 		}
