@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"siyuan-broker/connector/approvals"
+	"siyuan-broker/connector/errand"
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/home"
 	"siyuan-broker/connector/ledger"
@@ -47,6 +48,8 @@ type Connector struct {
 	ledger *ledger.Ledger
 	points *restore.Store
 	work   *tools.Executor
+
+	errands *errand.Folder
 }
 
 // New wires a connector. It contacts nobody yet; its errors are the owner's to
@@ -76,6 +79,10 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 	c.home.Watch(c.kernel)
 	if c.ledger, c.points, err = openBooks(cfg, fresh); err != nil {
 		return nil, err
+	}
+	c.errands = errand.In(cfg.Data, time.Now)
+	if err := c.errands.Clear(); err != nil {
+		return nil, errors.Join(err, c.ledger.Close(), c.points.Close())
 	}
 	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Points: c.points, Logger: log, Settle: cfg.WriteSettle, Secret: markSecret(c.key), Outside: c.policy.Outside, ToolsChanged: c.home.Look})
 	c.work, err = tools.New(tools.Config{Guard: c.guard, Policy: c.policy, Catalogue: catalogue.AtHome(), Ledger: c.ledger, Books: c.points,
@@ -139,6 +146,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	work.Go(func() { c.keepReporting(ctx) })
 	work.Go(func() { c.recover(ctx) })
 	work.Go(func() { c.discover(ctx) })
+	work.Go(func() { c.errands.Serve(ctx, c.log, c.doErrand) })
 	err := c.tunnel.Run(ctx)
 	if errors.Is(err, ErrRevoked) {
 		c.noteRevoked()

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
+	"siyuan-broker/connector/errand"
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/home"
 	"siyuan-broker/connector/ledger"
@@ -21,22 +21,48 @@ import (
 	"siyuan-broker/contract"
 )
 
-// Owner is a home as its owner opens it to take back what agents did, while the
-// connector does not run: the two would not see each other's locks.
-type Owner struct {
-	ledger *ledger.Ledger
-	points *restore.Store
+// WayBack is a home as its owner opens it to take back what agents did.
+type WayBack interface {
+	// Sittings lists what agents wrote, the newest first.
+	Sittings(ctx context.Context) ([]restore.Sitting, error)
+	// Preview tells what an undo would do. Nothing is changed.
+	Preview(ctx context.Context, c restore.Choice) (undo.Plan, error)
+	// Undo does what Preview tells, judged anew. With seen, the stamp of a plan that
+	// the owner agreed to, it does that plan or, as state_changed, nothing.
+	Undo(ctx context.Context, c restore.Choice, seen string) (undo.Plan, error)
+	// Close gives the home back.
+	Close() error
+}
+
+// OpenWayBack opens the home: through the connector that runs, which alone has the
+// locks of documents under way, else by itself. Its error says so when SiYuan does
+// not answer, and when it is not the pinned workspace.
+func OpenWayBack(ctx context.Context, cfg Config, log *slog.Logger) (WayBack, error) {
+	l, points, err := openBooks(cfg, false)
+	if ledger.InUse(err) {
+		return running{errand.In(cfg.Data, time.Now)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o, err := openStopped(ctx, cfg, log, wayBack{ledger: l, points: points})
+	if err != nil {
+		return nil, errors.Join(err, points.Close(), l.Close())
+	}
+	return o, nil
+}
+
+// stopped is a home whose connector does not run, and cannot be started meanwhile.
+type stopped struct {
+	wayBack
 	kernel *siyuan.Client
-	guard  *guard.Guard
 	stop   func() // ends the look after SiYuan, and waits for it
 }
 
 // readyIn bounds the wait for the first look at SiYuan.
 const readyIn = 10 * time.Second
 
-// OpenOwner opens the home. Its error says so when the connector runs, when SiYuan
-// does not answer, and when it is not the pinned workspace.
-func OpenOwner(ctx context.Context, cfg Config, log *slog.Logger) (*Owner, error) {
+func openStopped(ctx context.Context, cfg Config, log *slog.Logger, books wayBack) (*stopped, error) {
 	p, err := policy.Load(cfg.Policy)
 	if err != nil {
 		return nil, err
@@ -45,22 +71,18 @@ func OpenOwner(ctx context.Context, cfg Config, log *slog.Logger) (*Owner, error
 	if err != nil {
 		return nil, err
 	}
-	o := &Owner{}
+	o := &stopped{wayBack: books}
 	if o.kernel, err = siyuan.New(siyuan.Config{BaseURL: cfg.URL, Token: siyuan.NewToken(cfg.Token), Dial: h.Dial, Logger: log}); err != nil {
 		return nil, err
 	}
 	h.Watch(o.kernel)
-	if o.ledger, o.points, err = openBooks(cfg, false); err != nil {
-		o.kernel.Close()
-		return nil, fmt.Errorf("%w; stop the connector before an undo", err)
-	}
 	o.guard = guard.New(o.kernel.Reader(), o.kernel.Writer(), guard.Options{Points: o.points, Logger: log, Settle: cfg.WriteSettle})
-	running, cancel := context.WithCancel(ctx)
+	looking, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
-	work.Go(func() { h.Run(running) })
+	work.Go(func() { h.Run(looking) })
 	o.stop = func() { cancel(); work.Wait() }
 	if err := ready(ctx, h); err != nil {
-		return nil, errors.Join(err, o.Close())
+		return nil, errors.Join(err, o.leave())
 	}
 	return o, nil
 }
@@ -85,18 +107,30 @@ func ready(ctx context.Context, h *home.Home) error {
 	}
 }
 
-// Close gives the home back.
-func (o *Owner) Close() error {
+// leave ends what works with SiYuan; the books stay open.
+func (o *stopped) leave() error {
 	o.stop()
 	o.kernel.Close()
-	return errors.Join(o.guard.Close(), o.points.Close(), o.ledger.Close())
+	return o.guard.Close()
 }
 
-// Sittings lists what agents wrote, the newest first.
-func (o *Owner) Sittings() ([]restore.Sitting, error) { return o.points.Sittings("") }
+func (o *stopped) Close() error {
+	return errors.Join(o.leave(), o.points.Close(), o.ledger.Close())
+}
+
+// wayBack does what the owner asks, with the books and the guard of the one process
+// that writes.
+type wayBack struct {
+	ledger *ledger.Ledger
+	points *restore.Store
+	guard  *guard.Guard
+	most   int // documents of one plan; 0: as many as there are
+}
+
+func (o *wayBack) Sittings(context.Context) ([]restore.Sitting, error) { return o.points.Sittings("") }
 
 // session is the owner's: the home policy is for agents.
-func (o *Owner) session(ctx context.Context) (*guard.Session, error) {
+func (o *wayBack) session(ctx context.Context) (*guard.Session, error) {
 	w, err := o.guard.Workspace(ctx)
 	if err != nil {
 		return nil, guard.Public(err)
@@ -106,16 +140,26 @@ func (o *Owner) session(ctx context.Context) (*guard.Session, error) {
 	}), nil
 }
 
-// Preview tells what an undo would do. Nothing is changed.
-func (o *Owner) Preview(ctx context.Context, c restore.Choice) (undo.Plan, error) {
+func (o *wayBack) Preview(ctx context.Context, c restore.Choice) (undo.Plan, error) {
 	plan, _, err := o.plan(ctx, c)
 	return plan, err
 }
 
-func (o *Owner) plan(ctx context.Context, c restore.Choice) (undo.Plan, *guard.Session, error) {
+// plan judges a choice. What undos wrote is meant only where their sitting is named:
+// a second undo since the same time takes nothing back and forth.
+func (o *wayBack) plan(ctx context.Context, c restore.Choice) (undo.Plan, *guard.Session, error) {
+	c.NoUndo = c.Sitting == 0
 	points, err := o.points.Points(c)
 	if err != nil {
 		return undo.Plan{}, nil, err
+	}
+	docs := map[string]bool{}
+	for _, p := range points {
+		docs[p.Doc] = true
+	}
+	if o.most > 0 && len(docs) > o.most {
+		return undo.Plan{}, nil, contract.Fail(contract.TooLarge,
+			"These are the changes of %d documents, more than the %d that a running connector takes back at once. Name one sitting, one document or a later time, or stop the connector first.", len(docs), o.most)
 	}
 	s, err := o.session(ctx)
 	if err != nil {
@@ -128,26 +172,37 @@ func (o *Owner) plan(ctx context.Context, c restore.Choice) (undo.Plan, *guard.S
 	return plan, s, nil
 }
 
-// Undo does what Preview tells, judged anew. The ledger has it like every write.
-func (o *Owner) Undo(ctx context.Context, c restore.Choice) (undo.Plan, error) {
+func (o *wayBack) Undo(ctx context.Context, c restore.Choice, seen string) (undo.Plan, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return undo.Plan{}, err
+	}
+	return o.undoAs(ctx, id.String(), c, seen)
+}
+
+// undoAs is Undo under a request id. The ledger has it like every write.
+func (o *wayBack) undoAs(ctx context.Context, id string, c restore.Choice, seen string) (undo.Plan, error) {
 	plan, s, err := o.plan(ctx, c)
-	if err != nil || plan.Empty() {
+	if err != nil {
 		return plan, err
+	}
+	if seen != "" && plan.Stamp != seen {
+		return plan, contract.Fail(contract.StateChanged, "What this undo would do changed since you saw its preview, so nothing was done. Look at it again.")
+	}
+	if plan.Empty() {
+		return plan, nil
 	}
 	args, err := json.Marshal(c)
 	if err != nil {
 		return plan, err
 	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return plan, err
-	}
-	claim, err := o.ledger.Claim(ctx, ledger.Request{Scope: "home owner", ID: id.String(), Action: "undo", Args: args})
+	claim, err := o.ledger.Claim(ctx, ledger.Request{Scope: "home owner", ID: id, Action: "undo", Args: args})
 	if err != nil {
 		return plan, err
 	}
 	defer claim.Release()
-	err = plan.Apply(ctx, s, guard.Intent{RequestID: id.String(), Action: "undo", Entry: claim}, o.points, nil)
+	s.InConversation(restore.UndoConversation(id))
+	err = plan.Apply(ctx, s, guard.Intent{RequestID: id, Action: "undo", Entry: claim}, o.points, nil)
 	if err != nil {
 		return plan, guard.Public(err)
 	}

@@ -198,14 +198,18 @@ func (p *pairing) tellNext() error {
 	return nil
 }
 
-// terminal reports whether w is one.
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// terminal reports whether a stream is one.
+func terminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull) // a device too
+	return err != nil || !os.SameFile(info, null)
 }
 
 const unpairTimeout = 15 * time.Second

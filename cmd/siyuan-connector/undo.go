@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ import (
 type undoFlags struct {
 	document, since string
 	apply, asJSON   bool
+	yes             bool
+	confirm         func() bool // asks the owner after the preview; nil: nobody is there to be asked
 }
 
 func newUndo(a *app) *cobra.Command {
@@ -30,9 +33,10 @@ func newUndo(a *app) *cobra.Command {
 		Use:   "undo [number]",
 		Short: "Show what agents wrote, and take it back",
 		Long: "Without anything it lists what agents wrote, each time they sat down to it with a number.\n" +
-			"With a number, --document or --since it tells what an undo would do; with --apply it does that.\n" +
-			"What somebody else changed since is left as it is. An undo can be undone.\n" +
-			"The connector must not be running, and SiYuan must.",
+			"With a number, --document or --since it tells what an undo would do; with --apply it does that,\n" +
+			"after it has shown it and you have said yes; where nobody sits at a terminal, at once.\n" +
+			"What somebody else changed since is left as it is. An undo can be undone, by its number.\n" +
+			"SiYuan must be running. The connector may: then it does the work.",
 		Example: "  siyuan-connector undo\n  siyuan-connector undo 12\n  siyuan-connector undo 12 --apply\n  siyuan-connector undo --since 14:05 --document 20240102100100-alphadc",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,7 +48,14 @@ func newUndo(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			home, err := connector.OpenOwner(cmd.Context(), c, cli.Logger(os.Stderr, "warn", c.LogFormat))
+			if in := cmd.InOrStdin(); f.apply && !f.yes && !f.asJSON && terminal(in) {
+				f.confirm = func() bool {
+					fmt.Fprint(cmd.OutOrStdout(), "Do this? Type yes: ")
+					answer, _ := bufio.NewReader(io.LimitReader(in, 100)).ReadString('\n') // nothing is no
+					return strings.TrimSpace(answer) == "yes"
+				}
+			}
+			home, err := connector.OpenWayBack(cmd.Context(), c, cli.Logger(os.Stderr, "warn", c.LogFormat))
 			if err != nil {
 				return cli.Fail(cli.ExitOffline, err)
 			}
@@ -55,7 +66,8 @@ func newUndo(a *app) *cobra.Command {
 	fl.StringVar(&f.document, "document", "", "only this document, by its id")
 	fl.StringVar(&f.since, "since", "", "what was written since then, such as 14:05, 2026-11-30 14:05, or 2h")
 	fl.BoolVar(&f.apply, "apply", false, "do it")
-	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
+	fl.BoolVar(&f.asJSON, "json", false, "print JSON; with --apply it does not ask")
+	fl.BoolVar(&f.yes, "yes", false, "with --apply: do not ask")
 	return cmd
 }
 
@@ -101,30 +113,45 @@ func since(text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-func (f undoFlags) run(ctx context.Context, out io.Writer, home *connector.Owner, c restore.Choice, list bool) error {
+func (f undoFlags) run(ctx context.Context, out io.Writer, home connector.WayBack, c restore.Choice, list bool) error {
 	if list {
-		all, err := home.Sittings()
-		if err != nil || f.asJSON {
-			return errors.Join(err, printUnless(err, out, all))
+		all, err := home.Sittings(ctx)
+		switch {
+		case err != nil:
+			return err
+		case f.asJSON:
+			return cli.PrintJSON(out, all)
 		}
 		return printSittings(out, all)
 	}
-	do := home.Preview
-	if f.apply {
-		do = home.Undo
+	if f.apply && f.confirm == nil {
+		plan, err := home.Undo(ctx, c, "")
+		return f.tell(out, plan, true, err)
 	}
-	plan, err := do(ctx, c)
-	if err != nil || f.asJSON {
-		return errors.Join(err, printUnless(err, out, plan))
+	plan, err := home.Preview(ctx, c)
+	if err = f.tell(out, plan, false, err); err != nil || f.asJSON || plan.Empty() {
+		return err
 	}
-	return printPlan(out, plan, f.apply)
+	if !f.apply {
+		_, err = io.WriteString(out, "Nothing was changed. To do it, add --apply.\n")
+		return err
+	}
+	if !f.confirm() {
+		return cli.Fail(cli.ExitConfirmation, errors.New("nothing was changed"))
+	}
+	plan, err = home.Undo(ctx, c, plan.Stamp)
+	return f.tell(out, plan, true, err)
 }
 
-func printUnless(err error, out io.Writer, v any) error {
-	if err != nil {
-		return nil
+// tell prints a plan, or what was done.
+func (f undoFlags) tell(out io.Writer, p undo.Plan, done bool, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case f.asJSON:
+		return cli.PrintJSON(out, p)
 	}
-	return cli.PrintJSON(out, v)
+	return printPlan(out, p, done)
 }
 
 const clock = "2006-01-02 15:04"
@@ -173,9 +200,6 @@ func printPlan(out io.Writer, p undo.Plan, done bool) error {
 		for _, r := range d.Refused {
 			fmt.Fprintf(&b, "    %s is left: %s\n", r.Part, r.Text)
 		}
-	}
-	if !done && !p.Empty() {
-		b.WriteString("Nothing was changed. To do it, add --apply.\n")
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

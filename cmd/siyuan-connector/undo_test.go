@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"siyuan-broker/cmd/internal/cli"
 	"siyuan-broker/connector/restore"
 	"siyuan-broker/connector/undo"
 )
@@ -78,5 +80,55 @@ func TestTheListNamesWhatCannotBeUndone(t *testing.T) {
 	want := "    12  2026-11-30 14:05 to 14:06  \"Claude\": 3 documents\n        cannot be undone: notebook.rename at 14:05\n"
 	if b.String() != want {
 		t.Errorf("printed %q, want %q", b.String(), want)
+	}
+}
+
+// book is a home with one plan that notes what was agreed to.
+type book struct {
+	plan   undo.Plan
+	undone []string // the stamps
+}
+
+func (b *book) Sittings(context.Context) ([]restore.Sitting, error) { return nil, nil }
+
+func (b *book) Preview(context.Context, restore.Choice) (undo.Plan, error) { return b.plan, nil }
+
+func (b *book) Undo(_ context.Context, _ restore.Choice, seen string) (undo.Plan, error) {
+	b.undone = append(b.undone, seen)
+	return b.plan, nil
+}
+
+func (b *book) Close() error { return nil }
+
+func TestAnUndoIsShownAndAgreedToBeforeItIsDone(t *testing.T) {
+	t.Parallel()
+	something := undo.Plan{Stamp: "seen", Documents: []undo.Document{{ID: "d", Title: "T", Effect: undo.Removed}}}
+	nothing := undo.Plan{Stamp: "none", Documents: []undo.Document{{ID: "d", Title: "T", Effect: undo.Nothing}}}
+	yes, no := func() bool { return true }, func() bool { return false }
+	for name, c := range map[string]struct {
+		plan    undo.Plan
+		apply   bool
+		confirm func() bool
+		undone  string // the stamps
+		code    int
+		shown   string
+	}{
+		"preview":       {something, false, nil, "", cli.ExitOK, "To do it, add --apply."},
+		"yes":           {something, true, yes, "[seen]", cli.ExitOK, "would be removed"},
+		"no":            {something, true, no, "", cli.ExitConfirmation, "would be removed"},
+		"nobody to ask": {something, true, nil, "[]", cli.ExitOK, "the agent had made it"},
+		"nothing to do": {nothing, true, yes, "", cli.ExitOK, "stays as it is"},
+	} {
+		b := &book{plan: c.plan}
+		var out strings.Builder
+		f := undoFlags{apply: c.apply, confirm: c.confirm}
+		err := f.run(t.Context(), &out, b, restore.Choice{Sitting: 1}, false)
+		undone := ""
+		for _, stamp := range b.undone {
+			undone += "[" + stamp + "]"
+		}
+		if cli.CodeOf(err) != c.code || undone != c.undone || !strings.Contains(out.String(), c.shown) {
+			t.Errorf("%s: %v, undone %q, printed\n%s", name, err, undone, &out)
+		}
 	}
 }

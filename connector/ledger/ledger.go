@@ -69,6 +69,10 @@ CREATE TABLE IF NOT EXISTS steps (
 	PRIMARY KEY (scope, id, n)) WITHOUT ROWID;
 `
 
+// InUse reports whether an error of opening means that a running connector has the
+// ledger open.
+func InUse(err error) bool { return sqlite.ErrCode(err).ToPrimary() == sqlite.ResultBusy }
+
 // Open opens the ledger file, making it when there is none. A file that is in use
 // or damaged is an error.
 func Open(cfg Config) (*Ledger, error) {

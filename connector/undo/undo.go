@@ -3,6 +3,11 @@ package undo
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +20,9 @@ import (
 type Plan struct {
 	Documents []Document `json:"documents"`
 	Refused   int        `json:"refused"` // documents of which something is not brought back
+	// Stamp is another one when the plan, made again, would do something else or to
+	// something else: who saw this plan did not see that one.
+	Stamp string `json:"stamp"`
 
 	steps []step // in the order they are done
 }
@@ -134,7 +142,23 @@ func Make(ctx context.Context, s *guard.Session, points []guard.Point, since tim
 		}
 		return cmp.Compare(a.phase, b.phase)
 	})
-	return p, nil
+	var err error
+	p.Stamp, err = p.stamp()
+	return p, err
+}
+
+// stamp is a digest of what is told and of the writes that would be taken back.
+func (p *Plan) stamp() (string, error) {
+	h := sha256.New()
+	to := json.NewEncoder(h)
+	err := to.Encode(p.Documents)
+	for _, st := range p.steps {
+		err = errors.Join(err, to.Encode(st.u.Point.ID), to.Encode(st.u.Point))
+	}
+	if err != nil {
+		return "", fmt.Errorf("stamp the plan of an undo: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
 // add takes one undoing into what is told about its document.
@@ -216,4 +240,6 @@ func (p *Plan) Apply(ctx context.Context, s *guard.Session, in guard.Intent, rec
 }
 
 // Empty reports whether the plan would do nothing.
-func (p *Plan) Empty() bool { return len(p.steps) == 0 }
+func (p *Plan) Empty() bool {
+	return !slices.ContainsFunc(p.Documents, func(d Document) bool { return d.Effect != Nothing })
+}
