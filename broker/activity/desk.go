@@ -256,6 +256,9 @@ func (d *Desk) confirm(ctx context.Context, of subject, call contract.Call, q co
 
 // note is the line of the audit log: who took back what of which agent.
 func note(ctx context.Context, tx tenants.Tx, person tenants.ID, c Choice, agreed tenants.Approval) error {
+	if agreed.DecidedBy == (tenants.ID{}) {
+		return nil // kept while the home asked its owner: it has its line already
+	}
 	detail, err := json.Marshal(map[string]any{
 		"sitting": c.Sitting, "document": c.Document, "request": agreed.RequestID.String(), "approval": agreed.ID.String(), "instance": agreed.InstanceID.String(),
 	})

@@ -3,6 +3,7 @@ package integration
 import (
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"siyuan-broker/connector/approvals"
 	"siyuan-broker/contract"
 	"siyuan-broker/tenants"
 )
@@ -272,6 +274,34 @@ func TestWhatAnAgentWroteIsForItsMemberAndTheManagersOnly(t *testing.T) {
 		_, body := bo.do(http.MethodGet, x.path("/activity"), nil)
 		return strings.Contains(body, "has no access any more") && !strings.Contains(body, "Plan")
 	})
+}
+
+func TestTheHomesOwnerIsAskedAboutAPersonsUndoToo(t *testing.T) {
+	t.Parallel()
+	x := newShared(t)
+	doc := x.doc(t, x.own, x.work, "Plan")
+	before := x.text(t, doc)
+	x.add(t, x.theirs, doc, "a mistake")
+	must(t, os.WriteFile(x.at.config.Policy, []byte("max_level: rwd\nconfirm: [dangerous]\n"), 0o600))
+	bo := x.bo.person()
+	fields := form(bo.see(x.path("/undo?sitting=" + sittingOf(t, bo.see(x.path("/activity"))))))
+	_, body := bo.do(http.MethodPost, x.path("/undo"), fields)
+	if !strings.Contains(body, "The home asks its owner too") || x.text(t, doc) == before {
+		t.Fatalf("not asked:\n%s", body)
+	}
+	owner := approvals.In(x.at.config.Data, time.Now)
+	all, err := owner.List()
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d questions wait, %v; want 1", len(all), err)
+	}
+	_, err = owner.Decide(all[0].ID, approvals.Approved)
+	must(t, err)
+	if _, body = bo.do(http.MethodPost, x.path("/undo"), form(body)); !strings.Contains(body, "<h1>Undone</h1>") || x.text(t, doc) != before {
+		t.Errorf("after the owner's yes:\n%s", body)
+	}
+	if got := x.log(t, "agent.undo"); len(got) != 1 {
+		t.Errorf("the audit log has %+v", got)
+	}
 }
 
 func sittingOf(t *testing.T, body string) string {
