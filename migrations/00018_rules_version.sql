@@ -2,8 +2,8 @@
 
 -- What a person agreed to holds as long as the rules do. The rules version is the
 -- policy version at which they last changed; that a notebook appeared or was
--- renamed at home, or that another agent was let in, changes the policy version
--- only.
+-- renamed at home, that SiYuan has other plugins, or that another agent was let
+-- in, changes the policy version only.
 alter table tenants add column rules_version bigint not null default 1;
 update tenants set rules_version = policy_version;
 alter table approvals rename column policy_version to rules_version;
@@ -22,9 +22,16 @@ declare
     tenant constant uuid := coalesce(new.tenant_id, old.tenant_id);
 begin
     perform raise_policy_version(tenant);
-    if tg_table_name <> 'notebooks' and not (tg_table_name = 'agents' and tg_op = 'INSERT') then
-        update tenants set rules_version = policy_version where id = tenant and rules_version <> policy_version;
+    if tg_table_name = 'notebooks' or tg_table_name = 'agents' and tg_op = 'INSERT' then
+        return null;
     end if;
+    if tg_table_name = 'connectors' and tg_op = 'UPDATE' then
+        if (new.instance_id, new.name, new.revoked_at, new.policy_effect - 'tools') is not distinct from
+            (old.instance_id, old.name, old.revoked_at, old.policy_effect - 'tools') then
+            return null;
+        end if;
+    end if;
+    update tenants set rules_version = policy_version where id = tenant and rules_version <> policy_version;
     return null;
 end $$;
 -- +goose StatementEnd

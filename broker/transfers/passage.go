@@ -35,6 +35,22 @@ func (p *passage) wake() {
 	_ = p.rc.SetWriteDeadline(time.Unix(1, 0))
 }
 
+// waking runs f and wakes it when ctx ends. Afterwards nothing touches the
+// connection any more, which may have another request by then.
+func (p *passage) waking(ctx context.Context, f func() *contract.Error) *contract.Error {
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(woken)
+		p.wake()
+	})
+	failed := f()
+	if !stop() {
+		<-woken
+		_ = p.rc.SetWriteDeadline(time.Time{}) // for the words about what failed
+	}
+	return failed
+}
+
 // run lets the file through, and answers where that is the end of it.
 func (p *passage) run(ctx context.Context, snap *admission.Snapshot) *contract.Error {
 	t := p.t

@@ -176,9 +176,7 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request, t *transfer) {
 		return
 	}
 	p := &passage{desk: d, t: t, w: w, r: r, rc: http.NewResponseController(w)}
-	stop := context.AfterFunc(ctx, p.wake)
-	failed := p.run(ctx, snap)
-	stop()
+	failed := p.waking(ctx, func() *contract.Error { return p.run(ctx, snap) })
 	d.record(t, failed)
 	if failed == nil {
 		return

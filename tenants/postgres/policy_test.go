@@ -115,6 +115,9 @@ func TestWhatPeopleDecideRaisesTheRulesVersion(t *testing.T) {
 	h := f.newHome(t, "owner@example.org", home{})
 	books := []tenants.Notebook{{ID: diary, Name: "Diary"}, {ID: garden, Name: "Garden"}}
 	name, effect := "new name", contract.PolicyEffect{MaxLevel: contract.Read, Digest: "1"}
+	with, without := effect, contract.PolicyEffect{MaxLevel: contract.ReadWrite, Digest: "2"}
+	with.Tools = []contract.HomeTool{{Name: "ring"}}
+	f.in(t, h.tenant, func(tx tenants.Tx) error { return tx.SetPolicyEffect(ctx, h.connector, effect) })
 	for _, step := range []struct {
 		what   string
 		raises bool
@@ -127,12 +130,13 @@ func TestWhatPeopleDecideRaisesTheRulesVersion(t *testing.T) {
 			return err
 		}},
 		{"a token revoked", false, func(tx tenants.Tx) error { return tx.RevokeToken(ctx, "jti", time.Now().Add(time.Hour)) }},
+		{"a plugin's tool", false, func(tx tenants.Tx) error { return tx.SetPolicyEffect(ctx, h.connector, with) }},
 		{"level", true, func(tx tenants.Tx) error { return tx.SetLevel(ctx, h.instance, diary, contract.None) }},
 		{"agent", true, func(tx tenants.Tx) error {
 			_, err := tx.UpdateAgent(ctx, h.agent, tenants.AgentUpdate{Name: &name})
 			return err
 		}},
-		{"home policy", true, func(tx tenants.Tx) error { return tx.SetPolicyEffect(ctx, h.connector, effect) }},
+		{"home policy", true, func(tx tenants.Tx) error { return tx.SetPolicyEffect(ctx, h.connector, without) }},
 		{"tenant", true, func(tx tenants.Tx) error {
 			_, err := tx.UpdateTenant(ctx, tenants.TenantUpdate{Name: &name})
 			return err

@@ -235,7 +235,12 @@ func TestNoLevelIsSetWithoutAnApprovalThatFits(t *testing.T) {
 	r = x.ask(t, "r")
 	approve(r)
 	x.change(func(tx tenants.Tx) error { return tx.RevokeAgent(t.Context(), x.agent) })
-	eventually(t, "the agent has no access", func() bool { return send(x.plain, "r", r).err != nil })
+	eventually(t, "the agent has no access", func() bool {
+		return call(t.Context(), x.plain, "notebook", map[string]any{"action": "list"}).err != nil
+	})
+	if a := send(x.plain, "r", r); a.err == nil {
+		t.Errorf("revoked: %+v", a)
+	}
 	unchanged("revoked")
 }
 

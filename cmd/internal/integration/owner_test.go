@@ -17,7 +17,14 @@ import (
 func TestTheHomeOwnerIsAskedWhateverTheBrokerAllows(t *testing.T) {
 	t.Parallel()
 	x := newWiped(t)
+	digest := func() string {
+		facts, err := x.w.db.LoadSnapshot(t.Context(), x.id, x.agent)
+		must(t, err)
+		return facts.Connector.Effect.Digest
+	}
+	before := digest()
 	must(t, os.WriteFile(x.at.config.Policy, []byte("max_level: rwd\nconfirm: [delete]\n"), 0o600))
+	eventually(t, "the broker knows of the home's new rule", func() bool { return digest() != before })
 	owner := approvals.In(x.at.config.Data, time.Now)
 	decide := func(a approvals.Answer) {
 		t.Helper()

@@ -76,7 +76,10 @@ func transfer(t *testing.T, method, url string, body io.Reader, header ...string
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	transport := &http.Transport{DisableKeepAlives: true}
+	if method == http.MethodPut { // as curl does: what is refused at once is not sent
+		r.Header.Set("Expect", "100-continue")
+	}
+	transport := &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: time.Minute}
 	resp, err := transport.RoundTrip(r)
 	must(t, err)
 	defer resp.Body.Close()

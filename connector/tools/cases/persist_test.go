@@ -39,6 +39,8 @@ var more = map[string][]string{
 
 // noNotes are writes that leave no trace in notes, with what tests them instead.
 var noNotes = map[string]string{
+	"file.download_asset":   "is answered by a transfer (cmd/internal/integration)",
+	"file.export_resources": "is answered by a transfer (cmd/internal/integration)",
 	"extension.plugin_call": "what a plugin writes is its own affair (connector/tools, TestACallOfAPluginsToolIsNeverRepeated)",
 	"extension.native_call": "sends a request into the internet",
 	"system.notify":         "shows a message in SiYuan's window (TestLiveSystem)",
