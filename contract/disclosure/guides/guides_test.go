@@ -55,18 +55,11 @@ func filled(raw json.RawMessage) json.RawMessage {
 	})
 }
 
-// coming are actions that texts name already. Their lines are told to nobody
-// before the action is there, and are checked like all others from then on.
-var coming = map[string]bool{"file.list_unused_assets": true}
-
 // lint says what is wrong with what a text names.
 func lint(c *tools.Catalogue, text string) (faults []string) {
 	for _, m := range disclosure.Mentions(text) {
 		id := m.Tool + "." + m.Action
 		a, ok := c.Action(m.Tool, m.Action)
-		if !ok && coming[id] {
-			continue
-		}
 		if !ok {
 			faults = append(faults, id+" is no action")
 			continue
