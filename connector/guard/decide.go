@@ -49,6 +49,7 @@ const (
 	LookColumn   Look = "column"   // whether a database has a column, given as both: yes or no
 	LookCell     Look = "cell"     // a cell, given as database, column and row
 	LookNever    Look = "never"    // nothing: what became of the step cannot be seen
+	LookNode     Look = "node"     // whether a snapshot has that name: yes or no
 	LookFile     Look = "file"     // the size of a file below assets
 	LookFileSum  Look = "filesum"  // its SHA-256
 	LookRows     Look = "rows"     // how many rows a database has
@@ -206,6 +207,8 @@ func (g *Guard) lookAt(ctx context.Context, l Look, id siyuan.ID) (string, error
 		return yesNo(cites(text, siyuan.ID(cited))), err
 	case LookReps:
 		return g.lookAtReps(ctx, string(id))
+	case LookNode:
+		return g.lookAtNode(ctx, string(id))
 	case LookTag, LookTags:
 		return g.lookAtTags(ctx, string(id), l == LookTags)
 	case LookDatabase, LookDBName, LookRow, LookColumn, LookCell, LookRows, LookView, LookKey, LookPresets:

@@ -101,19 +101,6 @@ func histories(n *notes, k *kernelAPI) error {
 	return nil
 }
 
-// snapshots keep every notebook of a sample kernel. In a real SiYuan they would
-// set the key of its repository.
-func snapshots(n *notes, k *kernelAPI) error {
-	if n.salt != "" {
-		return nil
-	}
-	if _, err := k.post("repo/initRepoKeyFromPassphrase", map[string]any{"pass": "proof"}); err != nil {
-		return err
-	}
-	_, err := k.post("repo/createSnapshot", map[string]any{"memo": "proof"})
-	return err
-}
-
 func recents(n *notes, k *kernelAPI) error {
 	for _, name := range []string{"alpha", "secret", "links", "secretAlpha", "entry", "secretProjects"} {
 		if _, err := k.post("storage/updateRecentDocViewTime", map[string]any{"rootID": n.id(name)}); err != nil {

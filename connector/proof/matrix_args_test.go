@@ -23,7 +23,7 @@ const (
 	other
 )
 
-var anyID = regexp.MustCompile(`\b2024(\d{10}-[0-9a-z]{7})\b`)
+var anyID = regexp.MustCompile(`2024(\d{10}-[0-9a-z]{7})`) // also within the tag of a node
 
 // id is the id of a side's twin of something in the examples.
 func (s side) id(example string) string { return s.text(example) }

@@ -63,6 +63,7 @@ func newMatrix(t *testing.T) *matrix {
 		}
 		check(t, exampleParts(side, m.home.api))
 	}
+	check(t, exampleNodes(m.home.api))
 	m.saved = t.TempDir()
 	check(t, os.CopyFS(m.saved, os.DirFS(m.home.kernel.Dir())))
 	m.fresh(t)

@@ -128,6 +128,10 @@ var cutWrites = map[string][]string{
 	"flashcard.create_card":         {`{"deckID":"","blockIDs":["` + betaText + `","` + twinText + `"]}`},
 	"flashcard.remove_card":         {`{"deckID":"","blockIDs":["` + guardtest.Intro + `"]}`},
 	"flashcard.review_card":         {`{"deckID":"20230218211946-2kw8jgx","cardID":"` + guardtest.Card + `","rating":3}`},
+	"timeline.create_node":          {`{"name":"final","scope":"document","documentId":"` + betaDoc + `"}`, `{"name":"final","scope":"global"}`},
+	"timeline.delete_node":          {`{"documentId":"` + guardtest.Alpha + `","tag":"` + guardtest.Moment + `"}`},
+	"timeline.rollback_document":    {`{"documentId":"` + guardtest.Alpha + `","tag":"` + guardtest.Moment + `"}`},
+	"timeline.rollback_block":       {`{"documentId":"` + guardtest.Alpha + `","tag":"` + guardtest.Moment + `","changeKey":"modified:` + guardtest.Intro + `:` + guardtest.Intro + `"}`},
 	"fs.write":                      {`{"path":"/Work/New","markdown":"First."}`, `{"path":"/Work/Beta/Gamma","markdown":"All new.","overwrite":true}`},
 	"fs.replace":                    {`{"path":"/Work/Beta","edit":[{"old":"word","new":"phrase","replaceAll":true}]}`},
 	"fs.reorder":                    {`{"path":"/Work","orderedPaths":["/Work/Beta","/Work/Projects"]}`},
@@ -166,7 +170,7 @@ var uncut = map[string]string{
 // repeatable are kernel writes that may be carried out twice, because the second
 // changes nothing, writes the same file again, or makes a copy of a database that
 // nothing shows.
-var repeatable = []string{"template/docSaveAsTemplate", "av/duplicateAttributeViewBlock", "filetree/createDailyNote", "filetree/changeSort", "notebook/setNotebookConf"}
+var repeatable = []string{"template/docSaveAsTemplate", "av/duplicateAttributeViewBlock", "filetree/createDailyNote", "filetree/changeSort", "notebook/setNotebookConf", "repo/createSnapshot"}
 
 // TestAfterAnyCutTheRetryTellsTheTruth loses every kernel write of every action,
 // before and after it is carried out. The first answer claims nothing that is
@@ -248,6 +252,9 @@ func cutDesk(t *testing.T, c *cutter, id string) *onceDesk {
 	}
 	if strings.HasPrefix(id, "file.") {
 		addFiles(t, d.Home)
+	}
+	if strings.HasPrefix(id, "timeline.") {
+		guardtest.AddMoment(t, d.Client, d.Kernel.Dir())
 	}
 	c.isWrite = d.Kernel.Faults().IsWrite
 	d.Between(c.wrap)

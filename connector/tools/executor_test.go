@@ -130,6 +130,7 @@ var refusedExamples = map[string]string{
 	"extension.native_call":     "it is refused while anything is hidden",
 	"system.conf":               "it is refused while anything is hidden",
 	"timeline.list_changes":     "the home keeps no restore points",
+	"timeline.create_node":      "the home has no data repository key",
 	"timeline.undo":             "the home keeps no restore points",
 	"system.perform_sync":       "the home has no sync",
 	"tag.rename":                "it is refused while anything is hidden",

@@ -96,6 +96,8 @@ func longReads() map[string]long {
 		"system.conf":                       {why: "needs a workspace switch; the settings of one SiYuan, by part"},
 		"system.network":                    {why: "needs a workspace switch; a few lines"},
 		"system.workspace_info":             {why: "needs a workspace switch; a few lines"},
+		"timeline.list_nodes":               {why: "pages of names, made smaller for the budget; tried in the tests of the timeline tool"},
+		"timeline.compare_node":             {why: "pages of blocks, made smaller for the budget; tried in the tests of the timeline tool"},
 		"timeline.list_changes":             {why: "pages of documents, made smaller for the budget; there are no restore points here"},
 		"tag.list":                          {why: "tried in the tests of the tag tool"},
 		"search.fulltext_asset_content":     {why: "the sample kernel reads no files; it pages as search.fulltext does"},

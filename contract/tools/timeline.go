@@ -4,8 +4,8 @@ import "siyuan-broker/contract"
 
 // TimelineListChangesIn is the input of timeline.list_changes.
 type TimelineListChangesIn struct {
-	Since      string `json:"since,omitempty" maxlen:"64" doc:"RFC 3339; only what was written from then on."`
-	Sitting    *int   `json:"sitting,omitempty" min:"1" max:"1000000000" doc:"Number of a sitting, from list_changes."`
+	Since      string `json:"since,omitempty" maxlen:"64" doc:"From then on; RFC 3339."`
+	Sitting    *int   `json:"sitting,omitempty" min:"1" max:"1000000000" doc:"From list_changes."`
 	DocumentID string `json:"documentId,omitempty" maxlen:"22" doc:"Only this document; it may be gone."`
 	PageIn
 }
@@ -54,8 +54,8 @@ type TimelineListChangesOut struct {
 
 // TimelineUndoIn is the input of timeline.undo.
 type TimelineUndoIn struct {
-	Since      string `json:"since,omitempty" maxlen:"64" doc:"RFC 3339; only what was written from then on."`
-	Sitting    *int   `json:"sitting,omitempty" min:"1" max:"1000000000" doc:"Number of a sitting, from list_changes."`
+	Since      string `json:"since,omitempty" maxlen:"64" doc:"From then on; RFC 3339."`
+	Sitting    *int   `json:"sitting,omitempty" min:"1" max:"1000000000" doc:"From list_changes."`
 	DocumentID string `json:"documentId,omitempty" maxlen:"22" doc:"Only this document; it may be gone."`
 }
 
@@ -93,7 +93,9 @@ func timelineTool() *Tool {
 	return &Tool{
 		Name:    "timeline",
 		Title:   "Timeline",
-		Purpose: "What you changed, and the way back.",
-		Actions: []*Action{TimelineListChanges.Action, TimelineUndo.Action},
+		Purpose: "Named states, your changes, the way back.",
+		Fields:  map[string]string{"documentId": "Document.", "pageSize": "Entries."},
+		Actions: []*Action{TimelineListNodes.Action, TimelineCreateNode.Action, TimelineCompareNode.Action, TimelineDeleteNode.Action,
+			TimelineRollbackDocument.Action, TimelineRollbackBlock.Action, TimelineListChanges.Action, TimelineUndo.Action},
 	}
 }

@@ -258,8 +258,8 @@ func diffRepoSnapshots(k *Kernel, a args) (any, error) {
 		}
 	}
 	left, right := sides[0], sides[1]
-	adds, updatesLeft := k.against(left, right)
-	removes, updatesRight := k.against(right, left)
+	removes, updatesLeft := k.against(left, right) // what the left one alone has is "removed" on the right
+	adds, updatesRight := k.against(right, left)
 	return map[string]any{
 		"left": map[string]any{"id": left.ID, "created": left.Created}, "right": map[string]any{"id": right.ID, "created": right.Created},
 		"addsLeft": adds, "updatesLeft": updatesLeft, "removesRight": removes, "updatesRight": updatesRight,

@@ -112,6 +112,12 @@ func newDeskFor(t testing.TB, action string) *desk {
 		check(t, err)
 		d.front.take()
 	}
+	if strings.HasPrefix(action, "timeline.") {
+		guardtest.AddMoment(t, d.client, d.kernel.Dir())
+		_, err := d.client.Reader().SQL(context.Background(), "SELECT id FROM blocks LIMIT 1")
+		check(t, err)
+		d.front.take()
+	}
 	if strings.HasPrefix(action, "flashcard.") {
 		guardtest.AddCard(t, d.client.Writer(), d.kernel.Dir())
 		_, err := d.client.Reader().SQL(context.Background(), "SELECT id FROM blocks LIMIT 1") // brings the index up to date

@@ -164,6 +164,11 @@ func TestK39NothingIsWrittenIntoADocumentThatSyncIsReplacing(t *testing.T) {
 		"flashcard.create_card": `{"deckID":"","blockIDs":["` + guardtest.Heading + `"]}`,
 		"flashcard.remove_card": `{"deckID":"","blockIDs":["` + guardtest.Intro + `"]}`,
 
+		"timeline.create_node":       `{"name":"final","scope":"document","documentId":"` + guardtest.Alpha + `"}`,
+		"timeline.delete_node":       `{"documentId":"` + guardtest.Alpha + `","tag":"` + guardtest.Moment + `"}`,
+		"timeline.rollback_document": `{"documentId":"` + guardtest.Alpha + `","tag":"` + guardtest.Moment + `"}`,
+		"timeline.rollback_block":    `{"documentId":"` + guardtest.Alpha + `","tag":"` + guardtest.Moment + `","changeKey":"modified:` + guardtest.Intro + `:` + guardtest.Intro + `"}`,
+
 		"fs.write":   `{"path":"/Work/Projects/Beta","markdown":"x","overwrite":true}`,
 		"fs.replace": `{"path":"/Work/Projects/Alpha","old":"small","new":"big"}`,
 		"fs.mv":      `{"from":"/Work/Projects/Alpha","to":"/Work/Alpha"}`,

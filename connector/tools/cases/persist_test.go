@@ -44,6 +44,8 @@ var noNotes = map[string]string{
 	"extension.plugin_call": "what a plugin writes is its own affair (connector/tools, TestACallOfAPluginsToolIsNeverRepeated)",
 	"extension.native_call": "sends a request into the internet",
 	"system.notify":         "shows a message in SiYuan's window (TestLiveSystem)",
+	"timeline.create_node":  "names a snapshot beside the notes (connector/tools, TestANodeIsASnapshotWithAName)",
+	"timeline.delete_node":  "takes the name off a snapshot (connector/tools, TestANodeIsASnapshotWithAName)",
 	"timeline.list_changes": "lists restore points, which are not kept here (connector/tools, TestAnAgentListsAndTakesBackItsOwnWritesOnly)",
 	"timeline.undo":         "needs restore points, which are not kept here (connector/tools, TestAnAgentListsAndTakesBackItsOwnWritesOnly)",
 

@@ -17,6 +17,12 @@ import (
 // Bindings are the handlers of this tool.
 func Bindings() []tools.Binding {
 	return []tools.Binding{
+		tools.Bind(catalogue.TimelineListNodes, listNodes),
+		tools.Bind(catalogue.TimelineCreateNode, createNode),
+		tools.Bind(catalogue.TimelineCompareNode, compareNode),
+		tools.BindDangerous(catalogue.TimelineDeleteNode, previewDelete, deleteNode),
+		tools.BindDangerous(catalogue.TimelineRollbackDocument, previewRollback, rollbackDocument),
+		tools.BindDangerous(catalogue.TimelineRollbackBlock, previewBlock, rollbackBlock),
 		tools.Bind(catalogue.TimelineListChanges, listChanges),
 		tools.BindDangerous(catalogue.TimelineUndo, previewUndo, takeBack),
 	}
