@@ -3,7 +3,6 @@ package integration
 import (
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -282,7 +281,7 @@ func TestTheHomesOwnerIsAskedAboutAPersonsUndoToo(t *testing.T) {
 	doc := x.doc(t, x.own, x.work, "Plan")
 	before := x.text(t, doc)
 	x.add(t, x.theirs, doc, "a mistake")
-	must(t, os.WriteFile(x.at.config.Policy, []byte("max_level: rwd\nconfirm: [dangerous]\n"), 0o600))
+	x.homeRule(x.at, x.agent, "confirm: [dangerous]\n")
 	bo := x.bo.person()
 	fields := form(bo.see(x.path("/undo?sitting=" + sittingOf(t, bo.see(x.path("/activity"))))))
 	_, body := bo.do(http.MethodPost, x.path("/undo"), fields)

@@ -11,20 +11,28 @@ import (
 	"siyuan-broker/tenants"
 )
 
+// homeRule adds to the home's policy and waits until the broker knows: what people
+// agreed to before is bound to other rules.
+func (x *tenant) homeRule(h *home, agent tenants.ID, rule string) {
+	t := x.w.t
+	t.Helper()
+	digest := func() string {
+		facts, err := x.w.db.LoadSnapshot(t.Context(), x.id, agent)
+		must(t, err)
+		return facts.Connector.Effect.Digest
+	}
+	before := digest()
+	must(t, os.WriteFile(h.config.Policy, []byte("max_level: rwd\n"+rule), 0o600))
+	eventually(t, "the broker knows of the home's new rule", func() bool { return digest() != before })
+}
+
 // TestTheHomeOwnerIsAskedWhateverTheBrokerAllows: the owner's yes is needed where
 // the tenant lets the action run at once, and on top of a yes in the console,
 // which is not lost meanwhile.
 func TestTheHomeOwnerIsAskedWhateverTheBrokerAllows(t *testing.T) {
 	t.Parallel()
 	x := newWiped(t)
-	digest := func() string {
-		facts, err := x.w.db.LoadSnapshot(t.Context(), x.id, x.agent)
-		must(t, err)
-		return facts.Connector.Effect.Digest
-	}
-	before := digest()
-	must(t, os.WriteFile(x.at.config.Policy, []byte("max_level: rwd\nconfirm: [delete]\n"), 0o600))
-	eventually(t, "the broker knows of the home's new rule", func() bool { return digest() != before })
+	x.homeRule(x.at, x.agent, "confirm: [delete]\n")
 	owner := approvals.In(x.at.config.Data, time.Now)
 	decide := func(a approvals.Answer) {
 		t.Helper()
