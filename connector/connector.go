@@ -172,13 +172,7 @@ func (c *Connector) Run(ctx context.Context) error {
 // noteRevoked lets the next pair begin without being asked twice. A pairing that
 // took this one's place meanwhile has another key and stays.
 func (c *Connector) noteRevoked() {
-	f := pair.FileIn(c.cfg.Data)
-	s, err := f.Read()
-	if err != nil || s.Fingerprint != Fingerprint(c.key.Public().(ed25519.PublicKey)) {
-		return
-	}
-	s.Revoked = true
-	if err := f.Write(s); err != nil {
+	if err := pair.FileIn(c.cfg.Data).MarkRevoked(Fingerprint(c.key.Public().(ed25519.PublicKey))); err != nil {
 		c.log.Warn("the end of the pairing was not noted", "error", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,23 +35,61 @@ var ErrNotPaired = errors.New("this connector is not paired; pair it with: siyua
 
 // Read returns the State, or ErrNotPaired.
 func (f File) Read() (State, error) {
-	var s State
 	b, err := os.ReadFile(string(f))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return s, ErrNotPaired
+		return State{}, ErrNotPaired
 	case err != nil:
-		return s, fmt.Errorf("read what this connector is paired with: %w", err)
+		return State{}, fmt.Errorf("read what this connector is paired with: %w", err)
 	}
+	return f.decode(b)
+}
+
+func (f File) decode(b []byte) (s State, err error) {
 	if err := json.Unmarshal(b, &s); err != nil || s.Broker == "" {
 		return State{}, fmt.Errorf("%s is damaged; delete it and pair again", f)
 	}
 	return s, nil
 }
 
+func encode(s State) ([]byte, error) {
+	b, err := json.MarshalIndent(s, "", "  ")
+	return append(b, '\n'), err
+}
+
+// MarkRevoked notes that the broker took back the key of this fingerprint. It
+// writes into the file that it read: one that is forgotten meanwhile is not made
+// again, and one that took its place stays as it is.
+func (f File) MarkRevoked(fingerprint string) (err error) {
+	file, err := os.OpenFile(string(f), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("note that the pairing has ended: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	b, err := io.ReadAll(file)
+	if err != nil {
+		return fmt.Errorf("note that the pairing has ended: %w", err)
+	}
+	s, err := f.decode(b)
+	if err != nil || s.Fingerprint != fingerprint || s.Revoked {
+		return err
+	}
+	s.Revoked = true
+	if b, err = encode(s); err != nil {
+		return err
+	}
+	if _, err := file.WriteAt(b, 0); err != nil { // longer than before
+		return fmt.Errorf("note that the pairing has ended: %w", err)
+	}
+	return nil
+}
+
 // Write replaces the State; after a crash the file is the old or the new one.
 func (f File) Write(s State) error {
-	b, err := json.MarshalIndent(s, "", "  ")
+	b, err := encode(s)
 	if err != nil {
 		return err
 	}
@@ -62,7 +101,7 @@ func (f File) Write(s State) error {
 		return fmt.Errorf("keep what this connector is paired with: %w", err)
 	}
 	defer func() { _ = os.Remove(tmp.Name()) }()
-	_, err = tmp.Write(append(b, '\n'))
+	_, err = tmp.Write(b)
 	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return fmt.Errorf("keep what this connector is paired with: %w", err)
 	}

@@ -51,6 +51,20 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// asked are the methods so far, in order.
+func (e *endpoint) asked() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.methods)
+}
+
+// sent are their bodies.
+func (e *endpoint) sent() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.bodies)
+}
+
 func newEndpoint(t *testing.T) (*endpoint, *Writer) {
 	t.Helper()
 	e := &endpoint{}
@@ -73,14 +87,14 @@ func TestToolsAreListedAndCalledInOneSession(t *testing.T) {
 	if _, err := w.MCPRead(t.Context(), "outline", nil); err != nil {
 		t.Error(err)
 	}
-	if want := []string{"initialize", "tools/list", "tools/call", "tools/call"}; !slices.Equal(e.methods, want) {
-		t.Errorf("asked %v", e.methods)
+	if want := []string{"initialize", "tools/list", "tools/call", "tools/call"}; !slices.Equal(e.asked(), want) {
+		t.Errorf("asked %v", e.asked())
 	}
-	if want := `"params":{"arguments":{"z":1,"a":[2]},"name":"plugin__a__b"}`; !strings.Contains(e.bodies[2], want) {
-		t.Errorf("sent %s", e.bodies[2])
+	if want := `"params":{"arguments":{"z":1,"a":[2]},"name":"plugin__a__b"}`; !strings.Contains(e.sent()[2], want) {
+		t.Errorf("sent %s", e.sent()[2])
 	}
-	if !strings.Contains(e.bodies[3], `"arguments":{}`) {
-		t.Errorf("sent %s", e.bodies[3])
+	if !strings.Contains(e.sent()[3], `"arguments":{}`) {
+		t.Errorf("sent %s", e.sent()[3])
 	}
 }
 
@@ -98,8 +112,8 @@ func TestOnlyARefusedSessionIsAskedInAgain(t *testing.T) {
 	if _, err := w.MCPCall(t.Context(), "x", nil); err != nil {
 		t.Errorf("after a restart of SiYuan: %v", err)
 	}
-	if want := []string{"tools/call", "initialize", "tools/call"}; !slices.Equal(e.methods, want) {
-		t.Errorf("asked %v", e.methods)
+	if want := []string{"tools/call", "initialize", "tools/call"}; !slices.Equal(e.asked(), want) {
+		t.Errorf("asked %v", e.asked())
 	}
 	for name, c := range map[string]struct {
 		answer func(http.ResponseWriter)
@@ -121,8 +135,8 @@ func TestOnlyARefusedSessionIsAskedInAgain(t *testing.T) {
 			return method == "tools/call"
 		}
 		_, err := w.MCPCall(t.Context(), "x", nil)
-		if !errors.Is(err, c.want) || len(e.methods) != 2 {
-			t.Errorf("%s: %v, asked %v", name, err, e.methods)
+		if !errors.Is(err, c.want) || len(e.asked()) != 2 {
+			t.Errorf("%s: %v, asked %v", name, err, e.asked())
 		}
 	}
 }
@@ -133,8 +147,8 @@ func TestASiYuanWithoutTheEndpointSaysSo(t *testing.T) {
 	e.answer = func(_ string, w http.ResponseWriter) bool { w.WriteHeader(http.StatusNotFound); return true }
 	_, err := w.MCPTools(t.Context())
 	var k *Error
-	if !errors.As(err, &k) || k.Kind != Status || k.Status != http.StatusNotFound || len(e.methods) != 1 {
-		t.Errorf("%v, asked %v", err, e.methods)
+	if !errors.As(err, &k) || k.Kind != Status || k.Status != http.StatusNotFound || len(e.asked()) != 1 {
+		t.Errorf("%v, asked %v", err, e.asked())
 	}
 	e.answer = func(_ string, w http.ResponseWriter) bool {
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","result":{},"id":1}`)
