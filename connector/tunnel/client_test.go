@@ -179,9 +179,7 @@ func TestOnlyRevocationEndsRun(t *testing.T) {
 		t.Errorf("replaced: slept %v", got)
 	}
 	p := b.session()
-	if err := p.w.Write(wire.FrameReject, wire.Reject{Code: wire.RejectRevoked}, nil); err != nil {
-		t.Fatal(err)
-	}
+	_ = p.w.Write(wire.FrameReject, wire.Reject{Code: wire.RejectRevoked}, nil) // the session may end before it is told that it was sent
 	if err := receive(t, ended); !errors.Is(err, ErrRevoked) {
 		t.Errorf("%v", err)
 	}
