@@ -3,7 +3,6 @@ package activity
 import (
 	"embed"
 	"errors"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -48,11 +47,7 @@ type Pages struct {
 
 // NewPages loads the pages.
 func NewPages(d *Desk, p *page.Pages, person Person) (*Pages, error) {
-	files, err := fs.Sub(pageFiles, "pages")
-	if err != nil {
-		return nil, err
-	}
-	set, err := p.Load(files)
+	set, err := p.Load(pageFiles, "pages")
 	if err != nil {
 		return nil, err
 	}

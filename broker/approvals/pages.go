@@ -3,7 +3,6 @@ package approvals
 import (
 	"embed"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"time"
@@ -38,11 +37,7 @@ type Pages struct {
 
 // New loads the pages.
 func New(desk *consent.Desk, p *page.Pages, person Person, log *slog.Logger) (*Pages, error) {
-	files, err := fs.Sub(pageFiles, "pages")
-	if err != nil {
-		return nil, err
-	}
-	set, err := p.Load(files)
+	set, err := p.Load(pageFiles, "pages")
 	if err != nil {
 		return nil, err
 	}

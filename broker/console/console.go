@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"time"
@@ -67,13 +66,7 @@ func New(o Options) (*Console, error) {
 	return &Console{Options: o, set: set}, err
 }
 
-func load(p *page.Pages) (*page.Set, error) {
-	sub, err := fs.Sub(files, "pages")
-	if err != nil {
-		return nil, err
-	}
-	return p.Load(sub)
-}
+func load(p *page.Pages) (*page.Set, error) { return p.Load(files, "pages") }
 
 // form is what a form's page shows when it comes back: what was typed, and what
 // is wrong with it, as keys of messages by field. "" is about the whole form.

@@ -3,7 +3,6 @@ package feedback
 import (
 	"embed"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"net/http"
 
@@ -50,13 +49,7 @@ func NewPage(o PageOptions) (*Page, error) {
 	return &Page{o, set}, err
 }
 
-func load(p *page.Pages) (*page.Set, error) {
-	sub, err := fs.Sub(files, "pages")
-	if err != nil {
-		return nil, err
-	}
-	return p.Load(sub)
-}
+func load(p *page.Pages) (*page.Set, error) { return p.Load(files, "pages") }
 
 type feedbackPage struct {
 	Manages bool

@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -56,13 +55,7 @@ func NewPage(o PageOptions) (*Page, error) {
 	return &Page{o, set}, err
 }
 
-func load(p *page.Pages) (*page.Set, error) {
-	sub, err := fs.Sub(files, "pages")
-	if err != nil {
-		return nil, err
-	}
-	return p.Load(sub)
-}
+func load(p *page.Pages) (*page.Set, error) { return p.Load(files, "pages") }
 
 type memoryPage struct {
 	Belongs  bool

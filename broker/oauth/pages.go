@@ -4,7 +4,6 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 
 	"siyuan-broker/broker/page"
 )
@@ -13,11 +12,7 @@ import (
 var pageFiles embed.FS
 
 func loadPages(p *page.Pages) (*page.Set, error) {
-	files, err := fs.Sub(pageFiles, "pages")
-	if err != nil {
-		return nil, err
-	}
-	return p.Load(files)
+	return p.Load(pageFiles, "pages")
 }
 
 // server is how clients' configuration files name us.

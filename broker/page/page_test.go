@@ -62,11 +62,11 @@ func TestASetIsRefusedWhere(t *testing.T) {
 		"a handler is inline":             files(`<p onclick="x()">x</p>`),
 		"htmx sends without a form":       files(`<button hx-post="/x">x</button>`),
 	} {
-		if _, err := p.Load(f); err == nil {
+		if _, err := p.Load(f, "."); err == nil {
 			t.Errorf("it was loaded although %s", why)
 		}
 	}
-	if _, err := p.Load(files(`{{t "hello" "x"}}`)); err != nil {
+	if _, err := p.Load(files(`{{t "hello" "x"}}`), "."); err != nil {
 		t.Errorf("a good set is refused: %v", err)
 	}
 }
@@ -83,7 +83,7 @@ func newSite(t *testing.T) *site {
 	var set *Set
 	s.Server = httptest.NewUnstartedServer(nil)
 	p = newPages(t, "http://"+s.Listener.Addr().String())
-	set, err := p.Load(files(`<form method="post" action="/"><button>go</button></form>{{t "hello" .Data}}`))
+	set, err := p.Load(files(`<form method="post" action="/"><button>go</button></form>{{t "hello" .Data}}`), ".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestCookiesAreForThisHostAndOverHTTPSOnlyWhereWeSpeakIt(t *testing.T) {
 
 func TestAFlashSaysOnlyWhatWeHaveWordsFor(t *testing.T) {
 	p := newPages(t, "https://notes.example")
-	set, err := p.Load(files(`x`))
+	set, err := p.Load(files(`x`), ".")
 	if err != nil {
 		t.Fatal(err)
 	}

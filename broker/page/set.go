@@ -25,7 +25,7 @@ type Set struct {
 // source is a template file.
 type source struct{ name, text string }
 
-// Load makes a Set of the files in a folder:
+// Load makes a Set of the files in a folder of what a room has embedded:
 //
 //   - NAME.html is the page NAME. It defines "title" and "main".
 //   - NAME.part.html is for all pages of the set; what it defines can be used there.
@@ -37,7 +37,11 @@ type source struct{ name, text string }
 // method="post" gets its hidden field by itself; a form inside a {{define}} must
 // be given the view (or {{template "x" $}}) as its dot. Components are documented
 // in frame/components.part.html.
-func (p *Pages) Load(files fs.FS) (*Set, error) {
+func (p *Pages) Load(room fs.FS, folder string) (*Set, error) {
+	files, err := fs.Sub(room, folder)
+	if err != nil {
+		return nil, err
+	}
 	texts, err := loadMessages(files)
 	if err != nil {
 		return nil, err

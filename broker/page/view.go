@@ -140,7 +140,7 @@ func (p *Pages) loadFrame() error {
 	if err != nil {
 		return err
 	}
-	p.own, err = p.Load(files) // its shared files are the frame
+	p.own, err = p.Load(frameFiles, "frame") // its shared files are the frame
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package pairing
 import (
 	"embed"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -32,11 +31,7 @@ type Pages struct {
 
 // NewPages makes the pages; person tells who made a request.
 func NewPages(s *Service, p *page.Pages, person func(*http.Request) tenants.ID) (*Pages, error) {
-	files, err := fs.Sub(pageFiles, "pages")
-	if err != nil {
-		return nil, err
-	}
-	set, err := p.Load(files)
+	set, err := p.Load(pageFiles, "pages")
 	if err != nil {
 		return nil, err
 	}
