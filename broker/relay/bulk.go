@@ -12,13 +12,13 @@ import (
 	"github.com/hashicorp/yamux"
 
 	"siyuan-broker/contract/wire"
+	"siyuan-broker/contract/wire/link"
 )
 
 // Bounds of a bulk session.
 const (
-	bulkWindow  = 4 << 20 // of one stream: what is under way at 100 MB/s over 40 ms
-	bulkStreams = 16      // of calls and transfers
-	bulkPushes  = 8       // streams on which results arrive
+	bulkStreams = 16 // of calls and transfers
+	bulkPushes  = 8  // streams on which results arrive
 	bulkBuffer  = 32 << 10
 )
 
@@ -31,13 +31,13 @@ var errBulkLost = errors.New("the bulk session ended before the result came")
 // behaviour: without it everything travels on the session itself.
 type bulk struct {
 	n    *session
-	link muxConn
+	link link.Muxed
 	mux  *yamux.Session
 	pool *pool // streams for large calls and for transfers
 	up   chan struct{}
 	down chan struct{} // closed when nothing more can arrive
 
-	used atomic.Int64 // when, nanoseconds after link.born
+	used atomic.Int64 // when, as an age of the link
 	mu   sync.Mutex
 	over bool
 	work sync.WaitGroup
@@ -209,17 +209,17 @@ func (d *door) await(ctx context.Context, s *stream) ([]byte, error) {
 	}
 }
 
-func (n *session) newBulk(l *link) *bulk {
-	b := &bulk{n: n, link: muxConn{l, wire.NewCoalescer(l)}, up: make(chan struct{}), down: make(chan struct{})}
+func (n *session) newBulk(l *link.Link) *bulk {
+	b := &bulk{n: n, link: link.Mux(l), up: make(chan struct{}), down: make(chan struct{})}
 	b.pool = &pool{maxOpen: bulkStreams, maxQueue: n.cfg.Limits.Queue, open: func() { b.task(b.addStream) }}
 	return b
 }
 
 // start begins to multiplex, behind WELCOME, unless the session ended meanwhile.
 func (b *bulk) start() error {
-	cfg := muxConfig(b.n.cfg.Timing, b.n.log)
-	cfg.MaxStreamWindowSize, cfg.ConnectionWriteTimeout = bulkWindow, b.n.cfg.Timing.BulkWrite
-	mux, err := yamux.Server(b.link, cfg)
+	t := b.n.cfg.Timing.mux()
+	t.Write = b.n.cfg.Timing.BulkWrite
+	mux, err := yamux.Server(b.link, link.Config(link.BulkWindow, t, b.n.log))
 	if err != nil {
 		return fmt.Errorf("start multiplexer: %w", err)
 	}
@@ -244,7 +244,7 @@ func (b *bulk) start() error {
 
 // run serves the bulk session until it ends and nothing of it is left.
 func (b *bulk) run() {
-	b.n.log.Debug("bulk session is up", "remote", b.link.remote, "transport", b.link.transport)
+	b.n.log.Debug("bulk session is up", "remote", b.link.Remote, "transport", b.link.Transport)
 	b.task(b.watch)
 	if b.pool.first() {
 		b.task(b.addStream)
@@ -300,7 +300,7 @@ func (b *bulk) end() {
 			_ = b.link.Close()
 			return
 		}
-		b.link.hangUp(b.mux)
+		b.link.HangUp(b.mux)
 	})
 }
 
@@ -344,7 +344,7 @@ func (b *bulk) receive(st *yamux.Stream) {
 	}
 }
 
-func (b *bulk) touch() { b.used.Store(int64(time.Since(b.link.born))) }
+func (b *bulk) touch() { b.used.Store(int64(b.link.Age())) }
 
 // watch ends the bulk session when it is dead, or was not used for a while and
 // no call runs that may use it.
@@ -362,15 +362,15 @@ func (b *bulk) watch() {
 		b.n.mu.Lock()
 		calls := b.n.calls
 		b.n.mu.Unlock()
-		if busy == 0 && calls == 0 && time.Since(b.link.born)-time.Duration(b.used.Load()) > t.BulkIdle {
+		if busy == 0 && calls == 0 && b.link.Age()-time.Duration(b.used.Load()) > t.BulkIdle {
 			b.end()
 			return
 		}
 		began := time.Now()
-		if !b.link.silentSince(began.Add(-t.PingInterval)) {
+		if !b.link.SilentSince(began.Add(-t.PingInterval)) {
 			continue
 		}
-		if _, err := b.mux.Ping(); err != nil && b.link.silentSince(began) {
+		if _, err := b.mux.Ping(); err != nil && b.link.SilentSince(began) {
 			b.end()
 			return
 		}

@@ -14,6 +14,7 @@ import (
 
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/wire"
+	"siyuan-broker/contract/wire/link"
 )
 
 // ConnectorRecord is what the broker knows about a registered connector.
@@ -75,6 +76,11 @@ type Timing struct {
 	BulkWrite    time.Duration // sign of life on a bulk session, where an answer waits behind megabytes
 	StreamIdle   time.Duration // a transfer in which nothing moves is given up
 	Fence        time.Duration // after a takeover, until other nodes have stopped sending to the connector before; 0 on a single node
+}
+
+// mux is what the multiplexer of calls goes by.
+func (t Timing) mux() link.Timing {
+	return link.Timing{Ping: t.PingInterval, Write: t.Write, StreamOpen: t.StreamOpen, StreamClose: t.StreamClose}
 }
 
 // DefaultTiming is what production uses.

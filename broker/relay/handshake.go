@@ -15,6 +15,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"siyuan-broker/contract/wire"
+	"siyuan-broker/contract/wire/link"
 )
 
 func reject(code wire.RejectCode, format string, args ...any) *wire.Reject {
@@ -25,7 +26,7 @@ func reject(code wire.RejectCode, format string, args ...any) *wire.Reject {
 // session of one, and returns what serves it to its end. A connector that fails
 // is told why where that helps its owner and nobody else; its connection is left
 // for the caller to close.
-func (s *Server) establish(l *link) (serve func(), err error) {
+func (s *Server) establish(l *link.Link) (serve func(), err error) {
 	started := s.cfg.Now()
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timing.Handshake)
 	defer cancel()
@@ -73,7 +74,7 @@ func (s *Server) establish(l *link) (serve func(), err error) {
 
 // greet speaks CHALLENGE, AUTH, WELCOME. It makes a session, or else the bulk
 // session of one.
-func (s *Server) greet(ctx context.Context, l *link) (*session, *bulk, error) {
+func (s *Server) greet(ctx context.Context, l *link.Link) (*session, *bulk, error) {
 	auth, rec, err := s.challenge(ctx, l)
 	if err != nil {
 		return nil, nil, err
@@ -98,7 +99,7 @@ func (s *Server) greet(ctx context.Context, l *link) (*session, *bulk, error) {
 
 // greetBulk pairs a connection with the session it names, which must be here,
 // live and of the same connector. It costs no epoch.
-func (s *Server) greetBulk(l *link, rec ConnectorRecord, auth wire.Auth) (*bulk, error) {
+func (s *Server) greetBulk(l *link.Link, rec ConnectorRecord, auth wire.Auth) (*bulk, error) {
 	n := s.hub.session(rec.Tenant, rec.Instance)
 	elsewhere := reject(wire.RejectElsewhere, "The session that this one belongs to is not on this node.")
 	if n == nil || n.rec.ID != rec.ID || n.epoch != auth.Epoch || !n.door.offered {
@@ -119,7 +120,7 @@ func (s *Server) greetBulk(l *link, rec ConnectorRecord, auth wire.Auth) (*bulk,
 	return b, nil
 }
 
-func (s *Server) welcome(l *link, auth wire.Auth, epoch int64) error {
+func (s *Server) welcome(l *link.Link, auth wire.Auth, epoch int64) error {
 	t, lim := s.cfg.Timing, s.cfg.Limits
 	return wire.NewWriter(l, wire.HandshakeLimits()).Write(wire.FrameWelcome, wire.Welcome{Version: auth.Version, Node: s.cfg.Node, Epoch: epoch,
 		MaxFrame: lim.frame().Frame, MaxHeader: lim.Header, MaxResult: lim.Result, MaxCalls: lim.Streams,
@@ -127,7 +128,7 @@ func (s *Server) welcome(l *link, auth wire.Auth, epoch int64) error {
 }
 
 // challenge finds out who connects.
-func (s *Server) challenge(ctx context.Context, l *link) (auth wire.Auth, rec ConnectorRecord, err error) {
+func (s *Server) challenge(ctx context.Context, l *link.Link) (auth wire.Auth, rec ConnectorRecord, err error) {
 	r, w := wire.NewReader(l, wire.HandshakeLimits()), wire.NewWriter(l, wire.HandshakeLimits())
 	raw := make([]byte, wire.NonceSize)
 	if _, err := io.ReadFull(s.cfg.Rand, raw); err != nil {
@@ -150,7 +151,7 @@ func (s *Server) challenge(ctx context.Context, l *link) (auth wire.Auth, rec Co
 	if !slices.Contains(wire.Versions(), auth.Version) {
 		return auth, rec, reject(wire.RejectVersion, "This broker speaks versions %v.", wire.Versions())
 	}
-	rec, err = s.authenticate(ctx, auth.Token, nonce, l.binding)
+	rec, err = s.authenticate(ctx, auth.Token, nonce, l.Binding)
 	return auth, rec, err
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"siyuan-broker/contract/wire"
+	"siyuan-broker/contract/wire/link"
 )
 
 // Server accepts connectors. Serve takes the raw TLS listener, ServeHTTP the
@@ -123,15 +124,15 @@ func (s *Server) raw(conn net.Conn) {
 	if err == nil && state.NegotiatedProtocol != wire.ALPN {
 		err = fmt.Errorf("client does not speak %s", wire.ALPN)
 	}
-	l := tlsLink(c)
+	l := link.New(c, c.NetConn(), "tls", nil)
 	if err == nil {
-		l.binding, err = state.ExportKeyingMaterial(wire.ExporterLabel, nil, wire.ExporterSize)
+		l.Binding, err = state.ExportKeyingMaterial(wire.ExporterLabel, nil, wire.ExporterSize)
 	}
 	if err != nil {
 		release()
 		_ = conn.Close()
 		s.hub.n.rejected.Add(1)
-		s.cfg.Logger.Debug("TLS handshake with connector", "remote", l.remote, "error", err)
+		s.cfg.Logger.Debug("TLS handshake with connector", "remote", l.Remote, "error", err)
 		return
 	}
 	s.serve(l, release)
@@ -158,7 +159,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.cfg.Logger.Debug("WebSocket handshake with connector", "remote", r.RemoteAddr, "error", err)
 		return
 	}
-	l.remote = clip(s.cfg.RemoteAddr(r), maxID)
+	l.Remote = clip(s.cfg.RemoteAddr(r), maxID)
 	s.serve(l, release)
 }
 
@@ -180,14 +181,14 @@ func (s *Server) slot() (release func(), ok bool) {
 // serve admits one connection and leaves it to a goroutine of its own, which
 // Stop waits for: the one that made the handshake has a deep stack, and behind
 // net/http buffers too, that a connector would keep while it idles.
-func (s *Server) serve(l *link, release func()) {
+func (s *Server) serve(l *link.Link, release func()) {
 	giveUp := context.AfterFunc(s.ctx, func() { _ = l.Close() })
 	run, err := s.establish(l)
 	giveUp()
 	release()
 	if err != nil {
 		s.hub.n.rejected.Add(1)
-		s.cfg.Logger.Info("connector not admitted", "remote", l.remote, "error", err)
+		s.cfg.Logger.Info("connector not admitted", "remote", l.Remote, "error", err)
 		_ = l.Close()
 		return
 	}

@@ -16,6 +16,7 @@ import (
 
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/wire"
+	"siyuan-broker/contract/wire/link"
 )
 
 // Why a session ended, besides the *wire.Reject values the broker decided on
@@ -39,7 +40,7 @@ type session struct {
 	epoch    int64
 	since    time.Time
 	software string
-	link     muxConn
+	link     link.Muxed
 	mux      *yamux.Session
 	pool     *pool
 	grants   grants
@@ -76,10 +77,10 @@ type pinger struct {
 	sent    time.Time // of the PING that is waited for, the first time
 }
 
-func (s *Server) newSession(l *link, rec ConnectorRecord, epoch Epoch, auth wire.Auth) (*session, error) {
+func (s *Server) newSession(l *link.Link, rec ConnectorRecord, epoch Epoch, auth wire.Auth) (*session, error) {
 	log := s.cfg.Logger.With("tenant", rec.Tenant, "instance", rec.Instance, "connector", rec.ID, "epoch", epoch.Number)
-	conn := muxConn{l, wire.NewCoalescer(l)}
-	mux, err := yamux.Server(conn, muxConfig(s.cfg.Timing, log))
+	conn := link.Mux(l)
+	mux, err := yamux.Server(conn, link.Config(link.Window, s.cfg.Timing.mux(), log))
 	if err != nil {
 		return nil, fmt.Errorf("start multiplexer: %w", err)
 	}
@@ -115,7 +116,7 @@ func (n *session) run(r *wire.Reader) {
 	n.mu.Unlock()
 	n.task(n.warm)
 	n.cfg.Events(Event{SessionUp, n.info()})
-	n.log.Info("connector connected", "remote", n.link.remote, "transport", n.link.transport, "software", n.software)
+	n.log.Info("connector connected", "remote", n.link.Remote, "transport", n.link.Transport, "software", n.software)
 
 	n.end(n.serveControl(r))
 	n.tasks.Wait()
@@ -276,7 +277,7 @@ func (n *session) tick() {
 	now, timeout := time.Now(), n.cfg.Timing.PingTimeout
 	n.mu.Lock()
 	again := n.ping.waiting
-	if again && now.Sub(n.ping.sent) >= timeout && n.link.silentSince(now.Add(-timeout)) {
+	if again && now.Sub(n.ping.sent) >= timeout && n.link.SilentSince(now.Add(-timeout)) {
 		n.mu.Unlock()
 		n.end(errPingTimeout)
 		return
@@ -437,7 +438,7 @@ func (n *session) teardown() {
 		case <-grace.C:
 		}
 	}
-	n.link.hangUp(n.mux)
+	n.link.HangUp(n.mux)
 }
 
 func (n *session) reason() error {
@@ -451,6 +452,6 @@ func (n *session) info() SessionInfo {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return SessionInfo{Tenant: n.rec.Tenant, Instance: n.rec.Instance, Connector: n.rec.ID, Epoch: n.epoch,
-		Since: n.since, RTT: n.rtt, Remote: n.link.remote, Transport: n.link.transport, Software: n.software,
+		Since: n.since, RTT: n.rtt, Remote: n.link.Remote, Transport: n.link.Transport, Software: n.software,
 		Draining: n.draining, Calls: n.calls, Streams: open, Status: n.status, Omitted: n.omitted, Reported: n.reported}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/hashicorp/yamux"
 
 	"siyuan-broker/contract/wire"
+	"siyuan-broker/contract/wire/link"
 )
 
 // Bounds of a bulk session.
 const (
-	bulkWindow = 4 << 20 // of one stream
-	bulkPushes = 4       // streams for results
+	bulkPushes = 4 // streams for results
 	bulkBuffer = 32 << 10
 )
 
@@ -32,7 +32,7 @@ type bulkDoor struct {
 // bulk is a live bulk session.
 type bulk struct {
 	s    *session
-	link muxConn
+	link link.Muxed
 	mux  *yamux.Session
 	idle chan *pushStream
 	made chan struct{} // a token for every stream for results
@@ -91,7 +91,7 @@ func (d *bulkDoor) close() {
 	cur := d.cur
 	d.mu.Unlock()
 	if cur != nil {
-		cur.link.hangUp(cur.mux)
+		cur.link.HangUp(cur.mux)
 	}
 }
 
@@ -111,17 +111,17 @@ func (s *session) serveBulk() {
 	if err != nil {
 		s.client.cfg.Logger.Info("no second connection for large bodies; they share the first", "reason", err)
 		if b != nil {
-			b.link.hangUp(b.mux)
+			b.link.HangUp(b.mux)
 		}
 		return
 	}
-	s.client.cfg.Logger.Debug("bulk session is up", "transport", b.link.transport)
+	s.client.cfg.Logger.Debug("bulk session is up", "transport", b.link.Transport)
 	s.workers.Go(b.watch)
 	s.acceptFrom(b.mux, true, func() {})
 	s.bulk.mu.Lock()
 	s.bulk.cur = nil
 	s.bulk.mu.Unlock()
-	b.link.hangUp(b.mux)
+	b.link.HangUp(b.mux)
 }
 
 // dialBulk connects by the way that led to the session.
@@ -137,17 +137,17 @@ func (s *session) dialBulk() (*bulk, error) {
 		_ = l.Close()
 		return nil, err
 	}
-	b := &bulk{s: s, link: muxConn{l, wire.NewCoalescer(l)}, idle: make(chan *pushStream, bulkPushes), made: make(chan struct{}, bulkPushes)}
-	cfg := muxConfig(c.cfg.Timing, c.cfg.Logger)
-	cfg.MaxStreamWindowSize, cfg.ConnectionWriteTimeout = bulkWindow, c.cfg.Timing.BulkWrite
-	if b.mux, err = yamux.Client(b.link, cfg); err != nil {
+	b := &bulk{s: s, link: link.Mux(l), idle: make(chan *pushStream, bulkPushes), made: make(chan struct{}, bulkPushes)}
+	t := c.cfg.Timing.mux()
+	t.Write = c.cfg.Timing.BulkWrite
+	if b.mux, err = yamux.Client(b.link, link.Config(link.BulkWindow, t, c.cfg.Logger)); err != nil {
 		_ = l.Close()
 		return nil, fmt.Errorf("start multiplexer: %w", err)
 	}
 	b.made <- struct{}{} // the first one has its window by the time it is needed
 	p, err := b.open()
 	if err != nil {
-		b.link.hangUp(b.mux)
+		b.link.HangUp(b.mux)
 		return nil, err
 	}
 	b.idle <- p
@@ -210,11 +210,11 @@ func (b *bulk) watch() {
 		case <-tick.C:
 		}
 		began := time.Now()
-		if !b.link.silentSince(began.Add(-interval)) {
+		if !b.link.SilentSince(began.Add(-interval)) {
 			continue
 		}
-		if _, err := b.mux.Ping(); err != nil && b.link.silentSince(began) {
-			b.link.hangUp(b.mux)
+		if _, err := b.mux.Ping(); err != nil && b.link.SilentSince(began) {
+			b.link.HangUp(b.mux)
 			return
 		}
 	}

@@ -147,9 +147,9 @@ func (c *Client) connect(ctx context.Context, cancel context.CancelCauseFunc, at
 				}
 				c.current = s
 				st.Phase, st.Since, st.Node, st.Epoch = Connected, s.began, s.welcome.Node, s.welcome.Epoch
-				st.Transport, st.RTT, st.LastError, st.Next, st.Draining = s.link.transport, 0, "", time.Time{}, false
+				st.Transport, st.RTT, st.LastError, st.Next, st.Draining = s.link.Transport, 0, "", time.Time{}, false
 			})
-			c.cfg.Logger.Info("connected", "broker", c.base.Host, "node", s.welcome.Node, "epoch", s.welcome.Epoch, "transport", s.link.transport)
+			c.cfg.Logger.Info("connected", "broker", c.base.Host, "node", s.welcome.Node, "epoch", s.welcome.Epoch, "transport", s.link.Transport)
 			return s, nil
 		}
 		if revoked(err) {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"siyuan-broker/contract"
+	"siyuan-broker/contract/wire/link"
 )
 
 // Handler executes calls. It is called concurrently, at most Config.MaxCalls
@@ -105,6 +106,11 @@ type Timing struct {
 	BulkAgain    time.Duration // and for how long others do then
 	BulkWrite    time.Duration // sign of life on a bulk session, where an answer waits behind megabytes
 	StreamIdle   time.Duration // a transfer in which nothing moves is given up
+}
+
+// mux is what the multiplexer of calls goes by.
+func (t Timing) mux() link.Timing {
+	return link.Timing{Ping: t.PingInterval, Write: t.Write, StreamOpen: t.StreamOpen, StreamClose: t.StreamClose}
 }
 
 // DefaultTiming is what production uses.

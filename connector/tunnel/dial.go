@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/hashicorp/yamux"
 
 	"siyuan-broker/contract/wire"
+	"siyuan-broker/contract/wire/link"
 )
 
 // endpoint is one way into the tunnel.
@@ -33,63 +33,6 @@ type retryLater struct {
 
 // Error is the status line.
 func (r *retryLater) Error() string { return "broker answers " + r.status }
-
-// link is the connection to the broker. Close drops the TCP connection at once
-// instead of saying goodbye to a peer that may be frozen.
-type link struct {
-	net.Conn
-	raw       net.Conn
-	cancel    context.CancelFunc
-	transport string
-	binding   []byte // TLS exporter, on the raw transport
-	born      time.Time
-	heard     atomic.Int64 // when bytes last arrived, nanoseconds after born
-}
-
-// Read notes that the broker is alive.
-func (l *link) Read(b []byte) (int, error) {
-	n, err := l.Conn.Read(b)
-	if n > 0 {
-		l.heard.Store(int64(time.Since(l.born)))
-	}
-	return n, err
-}
-
-// silentSince reports whether nothing arrived after t. It compares monotonic
-// times: a wall clock that is set back is no reason to give up a connection.
-func (l *link) silentSince(t time.Time) bool { return l.heard.Load() < int64(t.Sub(l.born)) }
-
-// Close drops the connection.
-func (l *link) Close() error {
-	l.cancel()
-	return l.raw.Close()
-}
-
-// muxConn is a link as the multiplexer writes to it.
-type muxConn struct {
-	*link
-	out *wire.Coalescer
-}
-
-// Write queues b.
-func (m muxConn) Write(b []byte) (int, error) { return m.out.Write(b) }
-
-// Close drops the connection. It must not wait for anything: between the moments
-// at which yamux begins and ends to close, every reader of a stream spins.
-func (m muxConn) Close() error {
-	m.out.Stop()
-	return m.link.Close()
-}
-
-// hangUp closes a session so that its readers have no time to spin: yamux is
-// left to find its connection closed, which it does in one go. It returns when
-// nothing of the session is left but the owners of its streams.
-func (m muxConn) hangUp(mux *yamux.Session) {
-	_ = m.Close() // there is nobody left who could use the error
-	<-mux.CloseChan()
-	_ = mux.Close() // waits for the one under way
-	_ = m.out.Close()
-}
 
 // ways lists what to try: what worked last time, else what the broker's
 // discovery document offers, raw TLS first. What worked is forgotten here and
@@ -111,7 +54,7 @@ func (c *Client) remember(way endpoint) {
 	c.worked = &way
 }
 
-func (c *Client) reach(ctx context.Context, way endpoint) (*link, error) {
+func (c *Client) reach(ctx context.Context, way endpoint) (*link.Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timing.Dial)
 	defer cancel()
 	if way.transport == "tls" {
@@ -203,7 +146,7 @@ func (c *Client) transport() (t *http.Transport, raw *atomic.Pointer[net.Conn]) 
 	}, raw
 }
 
-func (c *Client) dialTLS(ctx context.Context, address string) (*link, error) {
+func (c *Client) dialTLS(ctx context.Context, address string) (*link.Link, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -218,13 +161,13 @@ func (c *Client) dialTLS(ctx context.Context, address string) (*link, error) {
 		cfg.ServerName = host
 	}
 	conn := tls.Client(raw, cfg)
-	l := &link{Conn: conn, raw: raw, cancel: func() {}, transport: "tls", born: time.Now()}
+	l := link.New(conn, raw, "tls", nil)
 	if err = conn.HandshakeContext(ctx); err == nil {
 		state := conn.ConnectionState()
 		if state.NegotiatedProtocol != wire.ALPN {
 			err = fmt.Errorf("server does not speak %s", wire.ALPN)
 		} else {
-			l.binding, err = state.ExportKeyingMaterial(wire.ExporterLabel, nil, wire.ExporterSize)
+			l.Binding, err = state.ExportKeyingMaterial(wire.ExporterLabel, nil, wire.ExporterSize)
 		}
 	}
 	if err != nil {
@@ -234,7 +177,7 @@ func (c *Client) dialTLS(ctx context.Context, address string) (*link, error) {
 	return l, nil
 }
 
-func (c *Client) dialWebSocket(ctx context.Context, address string) (*link, error) {
+func (c *Client) dialWebSocket(ctx context.Context, address string) (*link.Link, error) {
 	transport, raw := c.transport()
 	conn, resp, err := websocket.Dial(ctx, address, &websocket.DialOptions{
 		HTTPClient:      &http.Client{Transport: transport},
@@ -251,7 +194,7 @@ func (c *Client) dialWebSocket(ctx context.Context, address string) (*link, erro
 		return nil, err
 	}
 	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	l := &link{Conn: websocket.NetConn(lifetime, conn, websocket.MessageBinary), raw: *raw.Load(), cancel: cancel, transport: "wss", born: time.Now()}
+	l := link.New(websocket.NetConn(lifetime, conn, websocket.MessageBinary), *raw.Load(), "wss", cancel)
 	if conn.Subprotocol() != wire.Subprotocol {
 		_ = l.Close()
 		return nil, fmt.Errorf("server does not speak %s", wire.Subprotocol)

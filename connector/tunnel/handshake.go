@@ -10,6 +10,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"siyuan-broker/contract/wire"
+	"siyuan-broker/contract/wire/link"
 )
 
 // claims are those of an AUTH token.
@@ -47,7 +48,7 @@ func (c *Client) token(nonce string, binding []byte) (string, error) {
 
 // greet answers the broker's challenge with auth, completed by version, token and
 // software. A *wire.Reject is its refusal.
-func (c *Client) greet(l *link, auth wire.Auth) (wire.Welcome, error) {
+func (c *Client) greet(l *link.Link, auth wire.Auth) (wire.Welcome, error) {
 	var welcome wire.Welcome
 	_ = l.SetDeadline(time.Now().Add(c.cfg.Timing.Handshake)) // a dead connection fails below
 	r, w := wire.NewReader(l, wire.HandshakeLimits()), wire.NewWriter(l, wire.HandshakeLimits())
@@ -62,7 +63,7 @@ func (c *Client) greet(l *link, auth wire.Auth) (wire.Welcome, error) {
 	if raw, err := base64.RawURLEncoding.DecodeString(ch.Nonce); err != nil || len(raw) < wire.NonceSize {
 		return welcome, wire.Violation("nonce too short")
 	}
-	token, err := c.token(ch.Nonce, l.binding)
+	token, err := c.token(ch.Nonce, l.Binding)
 	if err != nil {
 		return welcome, err
 	}

@@ -2,11 +2,9 @@ package tunnel
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/hashicorp/yamux"
 
 	"siyuan-broker/contract/wire"
+	"siyuan-broker/contract/wire/link"
 )
 
 var (
@@ -26,7 +25,7 @@ var (
 type session struct {
 	client  *Client
 	way     endpoint
-	link    muxConn
+	link    link.Muxed
 	mux     *yamux.Session
 	welcome wire.Welcome
 	limits  wire.Limits
@@ -99,49 +98,27 @@ func (c *Client) try(ctx context.Context, way endpoint) (*session, error) {
 	return s, nil
 }
 
-func (c *Client) start(l *link) (*session, error) {
+func (c *Client) start(l *link.Link) (*session, error) {
 	welcome, err := c.greet(l, wire.Auth{Kind: wire.KindCalls, MaxCalls: c.cfg.MaxCalls, Grants: maxGrants, Bulk: true, Safety: true})
 	if err != nil {
 		return nil, err
 	}
-	s := &session{client: c, link: muxConn{l, wire.NewCoalescer(l)}, welcome: welcome, began: c.cfg.Clock.Now(),
+	s := &session{client: c, link: link.Mux(l), welcome: welcome, began: c.cfg.Clock.Now(),
 		limits: wire.Limits{Frame: min(welcome.MaxFrame, 2*maxResult), Header: welcome.MaxHeader, Depth: 32},
 		ready:  make(chan struct{}), drain: make(chan struct{}), done: make(chan struct{}), ponged: make(chan struct{}, 1)}
-	if s.mux, err = yamux.Client(s.link, muxConfig(c.cfg.Timing, c.cfg.Logger)); err != nil {
+	if s.mux, err = yamux.Client(s.link, link.Config(link.Window, c.cfg.Timing.mux(), c.cfg.Logger)); err != nil {
 		return nil, fmt.Errorf("start multiplexer: %w", err)
 	}
 	if s.controlSt, err = s.mux.OpenStream(); err != nil {
-		s.link.hangUp(s.mux)
+		s.link.HangUp(s.mux)
 		return nil, fmt.Errorf("open control stream: %w", err)
 	}
 	s.control = wire.NewWriter(s.controlSt, s.limits)
 	if err := s.sendStatus(); err != nil {
-		s.link.hangUp(s.mux)
+		s.link.HangUp(s.mux)
 		return nil, err
 	}
 	return s, nil
-}
-
-func muxConfig(t Timing, log *slog.Logger) *yamux.Config {
-	return &yamux.Config{
-		AcceptBacklog:          16,
-		EnableKeepAlive:        false, // both ends ping on the control stream, and forgive a late answer while bytes flow
-		KeepAliveInterval:      t.PingInterval,
-		ConnectionWriteTimeout: t.Write,
-		MaxStreamWindowSize:    256 << 10,
-		StreamOpenTimeout:      t.StreamOpen,
-		StreamCloseTimeout:     t.StreamClose,
-		LogOutput:              muxLog{log},
-	}
-}
-
-// muxLog turns yamux's lines into debug records.
-type muxLog struct{ log *slog.Logger }
-
-// Write takes one line.
-func (m muxLog) Write(b []byte) (int, error) {
-	m.log.Debug("yamux", "line", string(bytes.TrimSpace(b)))
-	return len(b), nil
 }
 
 // run serves the session until its connection is gone.
@@ -151,7 +128,7 @@ func (s *session) run(cancel context.CancelCauseFunc) {
 	s.events() // returns when the session is to end
 	s.why = context.Cause(s.ctx)
 	s.bulk.close()
-	s.link.hangUp(s.mux) // which ends the workers
+	s.link.HangUp(s.mux) // which ends the workers
 	s.workers.Wait()
 	if revoked(s.why) {
 		cancel(ErrRevoked)
@@ -213,7 +190,7 @@ func (s *session) events() {
 		case <-ping.C:
 			now := time.Now()
 			again := !since.IsZero()
-			if again && now.Sub(since) >= timeout && s.link.silentSince(now.Add(-timeout)) {
+			if again && now.Sub(since) >= timeout && s.link.SilentSince(now.Add(-timeout)) {
 				s.stop(errPingTimeout)
 				return
 			}
@@ -231,7 +208,7 @@ func (s *session) events() {
 func (s *session) orDrop(err error) {
 	if err != nil {
 		s.client.cfg.Logger.Debug("write to broker", "error", err)
-		s.link.hangUp(s.mux)
+		s.link.HangUp(s.mux)
 	}
 }
 
