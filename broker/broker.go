@@ -30,6 +30,7 @@ import (
 	"siyuan-broker/broker/people"
 	"siyuan-broker/broker/recorder"
 	"siyuan-broker/broker/relay"
+	"siyuan-broker/broker/settings"
 	"siyuan-broker/broker/token"
 	"siyuan-broker/broker/transfers"
 	"siyuan-broker/contract/tools"
@@ -76,6 +77,7 @@ type Broker struct {
 	pairPages *pairing.Pages
 	memory    *memory.Page
 	feedback  *feedback.Page
+	settings  *settings.Page
 
 	tls   *tls.Config
 	ready chan struct{} // closed when the listeners are open
@@ -172,6 +174,9 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 		return nil, err
 	}
 	if err := b.newFeedback(); err != nil {
+		return nil, err
+	}
+	if err := b.newSettings(catalogue); err != nil {
 		return nil, err
 	}
 

@@ -18,6 +18,7 @@ import (
 	"siyuan-broker/broker/page"
 	"siyuan-broker/broker/pairing"
 	"siyuan-broker/broker/people"
+	"siyuan-broker/broker/settings"
 	"siyuan-broker/tenants"
 )
 
@@ -26,6 +27,7 @@ func navigation() []page.NavItem {
 	return []page.NavItem{
 		{Path: console.HomePath, Key: "nav.home"},
 		{Path: page.Path(oauth.AgentsPath), Key: "nav.agents"},
+		{Path: page.Path(settings.PagePath), Key: "nav.settings"},
 		{Path: page.Path(memory.PagePath), Key: "nav.memory"},
 		{Path: page.Path(feedback.PagePath), Key: "nav.feedback"},
 		{Path: page.Path(approvals.Path), Key: "nav.approvals"},

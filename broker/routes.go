@@ -74,6 +74,7 @@ func (b *Broker) routes() *echo.Echo {
 	e.GET("/console/connectors", pair)
 	e.POST("/console/connectors/:tenant/:id/revoke", pair)
 	b.activityRoutes(e)
+	b.settingsRoutes(e)
 	b.memoryRoutes(e)
 	b.feedbackRoutes(e)
 	return e

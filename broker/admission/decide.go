@@ -115,14 +115,27 @@ func (s *Snapshot) Consent(a *tools.Action) tenants.ConsentMode {
 	if a = a.By(); !a.Dangerous {
 		return tenants.ConsentAllow
 	}
-	mode, chosen := s.consents[a.ID()]
-	switch {
-	case mode == tenants.ConsentDeny:
-		return mode
-	case a.Agreement == tools.InConsole:
-		return tenants.ConsentConsole
-	case !chosen, a.Agreement == tools.ByPerson && mode == tenants.ConsentPreview:
-		return tenants.ConsentAsk
+	return ConsentMode(a, s.consents[a.ID()])
+}
+
+// ConsentModes are the ways of agreeing to a dangerous action that a tenant may
+// choose from, the one without a choice first.
+func ConsentModes(a *tools.Action) []tenants.ConsentMode {
+	switch a.Agreement {
+	case tools.InConsole:
+		return []tenants.ConsentMode{tenants.ConsentConsole, tenants.ConsentDeny}
+	case tools.ByPerson:
+		return []tenants.ConsentMode{tenants.ConsentAsk, tenants.ConsentConsole, tenants.ConsentAllow, tenants.ConsentDeny}
 	}
-	return mode
+	return []tenants.ConsentMode{tenants.ConsentAsk, tenants.ConsentConsole, tenants.ConsentPreview, tenants.ConsentAllow, tenants.ConsentDeny}
+}
+
+// ConsentMode is what a tenant's choice comes to for a dangerous action: what is
+// not among its modes, such as no choice at all, is the first of them.
+func ConsentMode(a *tools.Action, chosen tenants.ConsentMode) tenants.ConsentMode {
+	modes := ConsentModes(a)
+	if slices.Contains(modes, chosen) {
+		return chosen
+	}
+	return modes[0]
 }

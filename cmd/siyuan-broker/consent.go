@@ -7,13 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"siyuan-broker/broker/admission"
 	"siyuan-broker/cmd/internal/cli"
 	"siyuan-broker/contract/tools"
 	"siyuan-broker/tenants"
 )
-
-// consentModes are the policies, from asking to refusing.
-var consentModes = []tenants.ConsentMode{tenants.ConsentAsk, tenants.ConsentConsole, tenants.ConsentPreview, tenants.ConsentAllow, tenants.ConsentDeny}
 
 func newTenantConsent(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -53,12 +51,8 @@ func readConsent(id, word string) (*tools.Action, tenants.ConsentMode, error) {
 		return nil, "", cli.Usagef("%q is no action; `siyuan-broker catalogue` lists them in the form document.remove", id)
 	case !action.Dangerous:
 		return nil, "", cli.Usagef("%s is not a dangerous action: nobody is asked about it", id)
-	case !slices.Contains(consentModes, mode):
-		return nil, "", cli.Usagef("%q is no policy: want ask, console, preview, allow or deny", word)
-	case action.Agreement == tools.ByPerson && mode == tenants.ConsentPreview:
-		return nil, "", cli.Usagef("%s cannot be confirmed by the agent itself: choose ask, console, allow or deny", id)
-	case action.Agreement == tools.InConsole && mode != tenants.ConsentConsole && mode != tenants.ConsentDeny:
-		return nil, "", cli.Usagef("%s is always approved in the console: choose console or deny", id)
+	case !slices.Contains(admission.ConsentModes(action), mode):
+		return nil, "", cli.Usagef("%q is no policy for %s: choose one of %v", word, id, admission.ConsentModes(action))
 	}
 	return action, mode, nil
 }
