@@ -13,8 +13,8 @@ import (
 // What an agent may write before a person is asked, where its tenant says nothing
 // else.
 const (
-	writeBudget = 200
-	writeWindow = 10 * time.Minute
+	WriteBudget = 200 // writes
+	WriteWindow = 10 * time.Minute
 )
 
 // newConsent wires where calls wait for people. It needs the cluster.
@@ -30,7 +30,7 @@ func (b *Broker) newApprovals() (err error) {
 
 // budget counts an agent's writes over all nodes.
 func (b *Broker) budget(ctx context.Context, tenant, agent string, l tenants.Limits) bool {
-	limit, window := writeBudget, writeWindow
+	limit, window := WriteBudget, WriteWindow
 	if l.WriteBudget > 0 {
 		limit = l.WriteBudget
 	}

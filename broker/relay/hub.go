@@ -84,8 +84,11 @@ func (h *Hub) Call(ctx context.Context, tenant, instance string, call contract.C
 	if call.Grant == nil { // the home would refuse it, and drop us
 		return named(contract.Result{Err: contract.Internalf(errNoGrant, "%s.%s", call.Tool, call.Action)}, call.RequestID)
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timing.MaxCall)
-	defer cancel()
+	if _, bound := ctx.Deadline(); !bound {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, h.cfg.Timing.MaxCall)
+		defer cancel()
+	}
 	var broken *broken
 	for range 2 {
 		s := h.session(tenant, instance)

@@ -98,6 +98,8 @@ func (d *doomed) register() {
 	agent := d.h.json(append([]string{"token", "create", "--name", "laptop", "--level", "rwd"}, ids...)...)
 	d.h.run(d.h.broker, d.h.env, append([]string{"tenant", "level", "--level", "rwd"}, ids...)...)
 	d.h.run(d.h.broker, d.h.env, append([]string{"tenant", "switch", "--name", "workspace"}, ids...)...)
+	// The same call is sent until it is decided, far more often than an agent may.
+	d.h.run(d.h.broker, d.h.env, "tenant", "writes", "--tenant", made["tenant"], "--budget", "1000000")
 	c := broker.Config{DatabaseURL: d.setting("DATABASE_URL"), DatabaseRecord: d.setting("DATABASE_RECORDER_URL"), DatabaseDirect: d.setting("DATABASE_DIRECT_URL"),
 		MasterKey: d.setting("BROKER_MASTER_KEY")}
 	db, err := broker.OpenDatabase(d.t.Context(), &c, slog.New(slog.DiscardHandler))
@@ -107,10 +109,6 @@ func (d *doomed) register() {
 	tenant, err := uuid.Parse(made["tenant"])
 	d.check(err)
 	d.check(db.In(d.t.Context(), tenant, func(tx tenants.Tx) error {
-		// The same call is sent until it is decided, far more often than an agent may.
-		if _, err := tx.UpdateTenant(d.t.Context(), tenants.TenantUpdate{Limits: &tenants.Limits{WriteBudget: 1_000_000}}); err != nil {
-			return err
-		}
 		for _, tool := range catalogue.New().Tools() {
 			for _, a := range tool.Actions {
 				if !a.Kind.Mutates() {

@@ -17,7 +17,7 @@ import (
 
 func newTenant(a *app) *cobra.Command {
 	return cli.Group(&cobra.Command{Use: "tenant", Short: "Tenants: create, and set what is allowed"},
-		newTenantCreate(a), newTenantShow(a), newTenantLevel(a), newTenantSwitch(a), newTenantConsent(a), newTenantToggle(a), newTenantResults(a), newTenantSkills(a), newTenantUploads(a))
+		newTenantCreate(a), newTenantShow(a), newTenantLevel(a), newTenantSwitch(a), newTenantConsent(a), newTenantToggle(a), newTenantResults(a), newTenantSkills(a), newTenantUploads(a), newTenantWrites(a))
 }
 
 func newTenantCreate(a *app) *cobra.Command {
@@ -347,6 +347,35 @@ func newTenantUploads(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", "", "id of the tenant")
 	cmd.Flags().Int64Var(&bytes, "bytes", 0, "largest file; 0: what max_upload_bytes says")
+	return cmd
+}
+
+func newTenantWrites(a *app) *cobra.Command {
+	var tenant string
+	var budget int
+	cmd := &cobra.Command{
+		Use:     "writes",
+		Short:   "Set how many writes an agent may make before a person is asked",
+		Example: "  siyuan-broker tenant writes --tenant T --budget 1000",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			id, err := parseID("tenant", tenant)
+			if err != nil {
+				return err
+			}
+			if budget < 0 {
+				return cli.Usagef("--budget: must not be negative; 0 is the default of %d", broker.WriteBudget)
+			}
+			ctx := cmd.Context()
+			return a.withStore(ctx, func(_ broker.Config, db *broker.Database) error {
+				return db.In(ctx, id, func(tx tenants.Tx) error {
+					return setLimit(ctx, tx, func(l *tenants.Limits) { l.WriteBudget = budget }, fmt.Sprintf("write_budget %d", budget))
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&tenant, "tenant", "", "id of the tenant")
+	cmd.Flags().IntVar(&budget, "budget", 0, fmt.Sprintf("writes in %v; 0: the default, %d", broker.WriteWindow, broker.WriteBudget))
 	return cmd
 }
 

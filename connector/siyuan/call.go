@@ -104,7 +104,7 @@ func send[T any](ctx context.Context, c *Client, k call) (T, error) {
 	if err != nil {
 		return data, err
 	}
-	err = decode(k, a, &data)
+	data, err = decode[T](k, a)
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Status = a.status // says that there was an answer, however odd
 	}
@@ -258,23 +258,26 @@ const (
 	codeNotFound = http.StatusNotFound // the file endpoints
 )
 
-// decode opens the envelope {code, msg, data} and checks the data's shape.
-func decode(k call, a answer, into any) error {
+// decode opens the envelope {code, msg, data} and checks the data's shape. The
+// data of a refusal is of no type that is known here, and not looked at.
+func decode[T any](k call, a answer) (data T, err error) {
 	var env struct {
-		Code *int            `json:"code"`
-		Msg  string          `json:"msg"`
-		Data json.RawMessage `json:"data"`
+		Code *int   `json:"code"`
+		Msg  string `json:"msg"`
+		Data *T     `json:"data"`
 	}
 	if !strings.HasPrefix(a.contentType, "application/json") {
-		return malformed(k.path, "content type %q", a.contentType)
+		return data, malformed(k.path, "content type %q", a.contentType)
 	}
-	if err := json.Unmarshal(a.body, &env); err != nil {
-		return malformed(k.path, "envelope: %w", err)
-	}
-	if env.Code == nil {
-		return malformed(k.path, "envelope without a code")
-	}
-	if *env.Code != 0 {
+	err = json.Unmarshal(a.body, &env)
+	mistyped, odd := errors.AsType[*json.UnmarshalTypeError](err)
+	inData := odd && strings.HasPrefix(mistyped.Field, "data")
+	switch {
+	case err != nil && !inData:
+		return data, malformed(k.path, "envelope: %w", err)
+	case env.Code == nil:
+		return data, malformed(k.path, "envelope without a code")
+	case *env.Code != 0:
 		kind := Rejected
 		switch *env.Code {
 		case codeIndexing:
@@ -282,19 +285,17 @@ func decode(k call, a answer, into any) error {
 		case codeNotFound:
 			kind = Missing
 		}
-		return &Error{Kind: kind, Endpoint: k.path, Code: *env.Code, Status: a.status, Msg: env.Msg}
-	}
-	if len(env.Data) == 0 || string(env.Data) == "null" {
+		return data, &Error{Kind: kind, Endpoint: k.path, Code: *env.Code, Status: a.status, Msg: env.Msg}
+	case err != nil:
+		return data, malformed(k.path, "data: %w", err)
+	case env.Data == nil:
 		if k.flags&nullable != 0 {
-			return nil
+			return data, nil
 		}
-		return malformed(k.path, "null data")
+		return data, malformed(k.path, "null data")
 	}
-	if err := json.Unmarshal(env.Data, into); err != nil {
-		return malformed(k.path, "data: %w", err)
+	if err := checkShape(env.Data); err != nil {
+		return data, malformed(k.path, "data: %w", err)
 	}
-	if err := checkShape(into); err != nil {
-		return malformed(k.path, "data: %w", err)
-	}
-	return nil
+	return *env.Data, nil
 }

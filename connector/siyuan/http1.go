@@ -16,10 +16,11 @@ import (
 	"time"
 )
 
-// Idle connections are few, because the kernel is next door, and short-lived,
-// because it comes and goes.
+// As many connections are kept idle as calls run at once by default, because
+// opening one costs more than a small call; not for long, because the kernel
+// comes and goes.
 const (
-	maxIdleConns    = 8
+	maxIdleConns    = 64
 	idleConnTimeout = 30 * time.Second
 	readBuffer      = 4 << 10
 	maxHeaderBytes  = 64 << 10

@@ -5,11 +5,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -201,6 +203,76 @@ func TestAConnectionIsNotKeptForLong(t *testing.T) {
 		t.Errorf("%d are kept", n)
 	}
 	h.drop()
+}
+
+func TestCallsAtOnceFindTheirConnectionsAgain(t *testing.T) {
+	t.Parallel()
+	const atOnce = 32
+	var dialled atomic.Int32
+	var here sync.WaitGroup // everybody of a wave is at the kernel
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		here.Done()
+		here.Wait()
+		sendData(w, "3.7.3")
+	}))
+	t.Cleanup(web.Close)
+	c := newClient(t, web.URL, func(c *Config) {
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialled.Add(1)
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}
+	})
+	for range 3 {
+		here.Add(atOnce)
+		var wave sync.WaitGroup
+		for range atOnce {
+			wave.Go(func() {
+				if _, err := c.Version(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wave.Wait()
+	}
+	if n := dialled.Load(); n != atOnce {
+		t.Errorf("%d connections for %d calls at once, three times over", n, atOnce)
+	}
+}
+
+func TestDataOfAnotherTypeIsMalformedAndThatOfARefusalIsNotLookedAt(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]struct {
+		kind Kind
+		text string
+	}{
+		`{"code":0,"msg":"","data":{"ID":"20240101000000-abcdefg"}}`: {0, ""},
+		`{"code":0,"msg":"","data":{"ID":5}}`:                        {Malformed, "data: "},
+		`{"data":{"ID":5},"code":0}`:                                 {Malformed, "data: "},
+		`{"code":0,"msg":"","data":[]}`:                              {Malformed, "data: "},
+		`{"code":0,"msg":"","data":null}`:                            {Malformed, "null data"},
+		`{"code":0,"msg":""}`:                                        {Malformed, "null data"},
+		`{"code":-1,"msg":"no","data":[]}`:                           {Rejected, "no"},
+		`{"data":"text","code":-1,"msg":"no"}`:                       {Rejected, "no"},
+		`{"code":3,"msg":"wait","data":7}`:                           {Indexing, "wait"},
+		`{"code":404,"msg":"gone","data":7}`:                         {Missing, "gone"},
+		`{"code":"0","msg":"","data":{"ID":"x"}}`:                    {Malformed, "envelope: "},
+		`{"code":-1,"msg":7,"data":null}`:                            {Malformed, "envelope: "},
+		`{"msg":"","data":{"ID":"x"}}`:                               {Malformed, "envelope without a code"},
+		`{"msg":"","data":{"ID":5}}`:                                 {Malformed, "envelope without a code"},
+		`{"code":0,"data":{"ID":"x"}`:                                {Malformed, "envelope: "},
+	} {
+		got, err := decode[struct{ ID ID }](call{path: "x/y"}, answer{status: http.StatusOK, contentType: "application/json", body: []byte(body)})
+		if want.text == "" {
+			if err != nil || got.ID == "" {
+				t.Errorf("%s: %v, %v", body, got, err)
+			}
+			continue
+		}
+		e, ok := errors.AsType[*Error](err)
+		if !ok || e.Kind != want.kind || !strings.Contains(fmt.Sprint(e.Msg, e.Err), want.text) {
+			t.Errorf("%s: %#v, want %v with %q", body, err, want.kind, want.text)
+		}
+	}
 }
 
 func TestAKernelBehindTLSIsReachedAndItsCertificateChecked(t *testing.T) {

@@ -24,7 +24,7 @@ func (r *Reader) GetFile(ctx context.Context, path string) (File, error) {
 	}
 	// JSON files come as application/json too: only the status tells an error.
 	if a.status != http.StatusOK {
-		if err := decode(call{path: k.path, flags: nullable}, a, new(any)); err != nil {
+		if _, err := decode[any](call{path: k.path, flags: nullable}, a); err != nil {
 			return File{}, err
 		}
 		return File{}, malformed(k.path, "status %d without an error", a.status)

@@ -70,7 +70,7 @@ func unknownUnlessAnswered(k call, a answer) error {
 		}
 		return unknown(err)
 	}
-	err := decode(k, a, new(any))
+	_, err := decode[any](k, a)
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Status = a.status
 	}
@@ -263,7 +263,7 @@ func (c *Client) begin(s *FileStream, k call, request []byte) error {
 	if a.body, err = io.ReadAll(io.LimitReader(s, firstBody)); err != nil {
 		return err
 	}
-	if err := decode(call{path: k.path, flags: nullable}, a, new(any)); err != nil {
+	if _, err := decode[any](call{path: k.path, flags: nullable}, a); err != nil {
 		return err
 	}
 	return malformed(k.path, "status %d without an error", a.status)

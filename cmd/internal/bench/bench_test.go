@@ -84,6 +84,18 @@ func TestSubjectsAreComparedRoundByRound(t *testing.T) {
 	}
 }
 
+func TestASubjectThatNeverAnsweredIsAnError(t *testing.T) {
+	t.Parallel()
+	r := results{{200, 1, "one"}: {{calls: 0, failed: 20}, {calls: 3}}, {200, 16, "one"}: {{calls: 5}}}
+	if err := r.silent(); err != nil {
+		t.Errorf("all have answered: %v", err)
+	}
+	r[cell{200, 64, "one"}] = []sample{{failed: 20}, {failed: 1}}
+	if err := r.silent(); err == nil || !strings.Contains(err.Error(), "one (200 bytes, 64 connections)") || strings.Contains(err.Error(), "16") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestBenchmarkLinesBecomeMetrics(t *testing.T) {
 	t.Parallel()
 	m := metrics{}

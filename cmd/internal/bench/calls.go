@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -52,6 +53,22 @@ type results map[cell][]sample
 
 func (r results) at(size, connections int, name string) []sample {
 	return r[cell{size, connections, name}]
+}
+
+// silent names the subjects that did not answer once in some place of the table:
+// what was measured there is nothing.
+func (r results) silent() error {
+	var names []string
+	for at, samples := range r {
+		if !slices.ContainsFunc(samples, func(s sample) bool { return s.calls > 0 }) {
+			names = append(names, fmt.Sprintf("%s (%d bytes, %d connections)", at.name, at.size, at.connections))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return fmt.Errorf("no call succeeded of %s", strings.Join(names, ", "))
 }
 
 // measure runs the subjects in turn, round after round.
@@ -143,7 +160,8 @@ func (b *bench) measureCalls(ctx context.Context) (results, error) {
 		subject{oneCall, func(size int) *target { return hot.target(single, modern, "document", argumentsOf(size)) }, pids(hot, single), nil},
 	)
 	b.say("everything is up; measuring whole calls")
-	return b.measure(ctx, subjects, sizes, connections), ctx.Err()
+	r := b.measure(ctx, subjects, sizes, connections)
+	return r, cmp.Or(ctx.Err(), r.silent())
 }
 
 // freeze makes the kernel answer from memory.
@@ -238,7 +256,8 @@ func (b *bench) measureSiYuan(ctx context.Context) (_ results, err error) {
 		subject{ours, func(int) *target { return n.target(h, modern, "block", read) },
 			map[string]int{"broker": n.process.pid(), "connector": h.process.pid()}, nil})
 	b.say("measuring whole calls into SiYuan")
-	return b.measure(ctx, subjects, []int{len(read)}, []int{1, 16}), ctx.Err()
+	r := b.measure(ctx, subjects, []int{len(read)}, []int{1, 16})
+	return r, cmp.Or(ctx.Err(), r.silent())
 }
 
 func (b *bench) kernelPost(ctx context.Context, path, body string) error {

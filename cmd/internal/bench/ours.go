@@ -104,6 +104,9 @@ type testedBroker struct {
 	url     string
 }
 
+// anyNumber is of limits that are asked and never reached.
+const anyNumber = "1000000000"
+
 // startBroker starts a released broker with its own PostgreSQL.
 func (b *bench) startBroker(ctx context.Context, name string, hot bool) (*testedBroker, error) {
 	data, err := b.folder(name)
@@ -112,7 +115,6 @@ func (b *bench) startBroker(ctx context.Context, name string, hot bool) (*tested
 	}
 	listen := freeAddress()
 	n := &testedBroker{b: b, program: filepath.Join(b.bin, "siyuan-broker"), url: "https://" + listen}
-	const anyNumber = "1000000000" // the limits are asked, and never reached
 	n.env = []string{
 		"BROKER_LISTEN=" + listen, "BROKER_TUNNEL_LISTEN=" + freeAddress(), "BROKER_DATA=" + filepath.Join(data, "db"),
 		"BROKER_TLS_CERT=" + b.certificate.cert(), "BROKER_TLS_KEY=" + b.certificate.key(), "BROKER_NODE_ID=" + name,
@@ -167,6 +169,9 @@ func (n *testedBroker) command(ctx context.Context, into any, args ...string) er
 func (n *testedBroker) tenant(ctx context.Context, name, key string) (token string, err error) {
 	var made struct{ Tenant, Instance string }
 	if err := n.command(ctx, &made, "tenant", "create", "--name", name, "--email", name+"@example.org"); err != nil {
+		return "", err
+	}
+	if err := n.command(ctx, nil, "tenant", "writes", "--tenant", made.Tenant, "--budget", anyNumber); err != nil {
 		return "", err
 	}
 	of := []string{"--tenant", made.Tenant, "--instance", made.Instance}
