@@ -30,8 +30,8 @@ func TestADescriptionSpellsOutBasicActionsAndNamesTheOthers(t *testing.T) {
 		t.Errorf("destructive %v, read only %v", d.Destructive, d.ReadOnly)
 	}
 	want := `{"properties":{"action":{"enum":["open","burn","paint","empty","help"],"type":"string"},"id":{"type":"string"},` +
-		`"requestId":{"description":"New UUIDv7 on a write.","type":"string"},` +
-		`"topic":{"description":"With help: which action.","type":"string"},"wide":{"type":"boolean"}},"required":["action"],"type":"object"}`
+		`"requestId":{"description":"New UUIDv7.","type":"string"},` +
+		`"topic":{"type":"string"},"wide":{"type":"boolean"}},"required":["action"],"type":"object"}`
 	if string(d.InputSchema) != want {
 		t.Errorf("%s, want %s", d.InputSchema, want)
 	}
@@ -49,7 +49,7 @@ func TestASentenceOfTheToolStandsForTheActions(t *testing.T) {
 	}
 	got := string(inputSchema(tool, tool.Actions, false))
 	want := `{"properties":{"action":{"enum":["open","help"],"type":"string"},"id":{"description":"Any id.","type":"string"},` +
-		`"topic":{"description":"With help: which action.","type":"string"}},"required":["action"],"type":"object"}`
+		`"topic":{"type":"string"}},"required":["action"],"type":"object"}`
 	if got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -67,7 +67,7 @@ func TestFieldsOfAdvancedActionsAreListedWithoutSentences(t *testing.T) {
 	got := string(inputSchema(&tools.Tool{Name: "box"}, actions, false))
 	want := `{"properties":{"action":{"enum":["paint","open","help"],"type":"string"},"id":{"description":"Id.","type":"string"},` +
 		`"parts":{"items":{"properties":{"note":{"type":"string"}},"type":"object"},"type":"array"},` +
-		`"topic":{"description":"With help: which action.","type":"string"}},"required":["action"],"type":"object"}`
+		`"topic":{"type":"string"}},"required":["action"],"type":"object"}`
 	if got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

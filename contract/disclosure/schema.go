@@ -30,12 +30,12 @@ type schema = map[string]any
 // an action really demands is in help and is checked when it is called.
 func inputSchema(tool *tools.Tool, actions []*tools.Action, strict bool) json.RawMessage {
 	names := []string{}
-	props := schema{TopicParam: schema{"type": "string", "description": "With help: which action."}}
+	props := schema{TopicParam: schema{"type": "string"}} // the instructions explain it
 	fields, spelledOut := map[string]tools.Param{}, map[string]bool{}
 	for _, a := range actions {
 		names = append(names, a.Name)
 		if a.Kind.Mutates() {
-			props[RequestParam] = schema{"type": "string", "description": "New UUIDv7 on a write."}
+			props[RequestParam] = schema{"type": "string", "description": "New UUIDv7."}
 			if strict && a.Guarded != tools.NoPrecondition {
 				props[ValidateParam] = schema{"type": "boolean"}
 				props[a.Guarded.Field()] = schema{"type": "string"}
