@@ -11,6 +11,7 @@ import (
 
 	"siyuan-broker/broker/consent"
 	"siyuan-broker/broker/page"
+	"siyuan-broker/broker/saying"
 	"siyuan-broker/contract/tools"
 	"siyuan-broker/tenants"
 )
@@ -31,6 +32,7 @@ type Pages struct {
 	desk   *consent.Desk
 	pages  *page.Pages
 	set    *page.Set
+	says   saying.Sayings
 	person Person
 	log    *slog.Logger
 }
@@ -41,7 +43,8 @@ func New(desk *consent.Desk, p *page.Pages, person Person, log *slog.Logger) (*P
 	if err != nil {
 		return nil, err
 	}
-	return &Pages{desk: desk, pages: p, set: set, person: person, log: log}, nil
+	says, err := saying.Load()
+	return &Pages{desk: desk, pages: p, set: set, says: says, person: person, log: log}, err
 }
 
 // Handler shows every page and what it is reached by.
@@ -64,10 +67,10 @@ type call struct {
 	Left    int // minutes, at least 1
 }
 
-func shown(tenant tenants.ID, a consent.Pending) call {
+func (p *Pages) shown(r *http.Request, tenant tenants.ID, a consent.Pending) call {
 	c := call{Pending: a, Action: a.Tool + "." + a.Approval.Action, Path: Path + "/" + tenant.String() + "/" + a.ID.String()}
 	if action, ok := tools.New().Action(a.Tool, a.Approval.Action); ok {
-		c.Summary = action.Summary
+		c.Summary = p.says.Action(action, p.pages.LangOf(r))
 	}
 	c.Left = max(1, int(time.Until(a.ExpiresAt).Round(time.Minute)/time.Minute))
 	return c
@@ -84,7 +87,7 @@ func (p *Pages) waiting(w http.ResponseWriter, r *http.Request) (all []call, ok 
 		return nil, false
 	}
 	for _, a := range pending {
-		all = append(all, shown(tenant, a))
+		all = append(all, p.shown(r, tenant, a))
 	}
 	return all, true
 }
@@ -123,7 +126,7 @@ func (p *Pages) one(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		p.fail(w, r, err)
 	default:
-		p.set.Show(w, r, http.StatusOK, "approval", shown(tenant, a))
+		p.set.Show(w, r, http.StatusOK, "approval", p.shown(r, tenant, a))
 	}
 }
 

@@ -3,6 +3,7 @@ package approvals
 import (
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -33,9 +34,14 @@ func TestPagesReadWellInEveryLanguage(t *testing.T) {
 	}
 	unknown := pending
 	unknown.Unknown = true
-	full, blank := shown(tenants.NewID(), pending), shown(tenants.NewID(), unknown)
-	if full.Summary == "" || full.Left != 5 {
+	r := httptest.NewRequest("GET", Path, nil)
+	full, blank := p.shown(r, tenants.NewID(), pending), p.shown(r, tenants.NewID(), unknown)
+	if full.Summary != "Move documents, with all below them, under another document or notebook." || full.Left != 5 {
 		t.Errorf("%+v", full)
+	}
+	r.Header.Set("Accept-Language", "zh-CN")
+	if got := p.shown(r, tenants.NewID(), pending).Summary; got != "移动文档及其子文档。" {
+		t.Errorf("in Chinese: %q", got)
 	}
 	for _, problem := range p.set.Check(map[string][]any{"approvals": {[]call(nil), []call{full, blank}}, "approval": {full, blank}}) {
 		t.Error(problem)

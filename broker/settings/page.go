@@ -3,8 +3,6 @@ package settings
 import (
 	"context"
 	"embed"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -13,6 +11,7 @@ import (
 
 	"siyuan-broker/broker/admission"
 	"siyuan-broker/broker/page"
+	"siyuan-broker/broker/saying"
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/tools"
 	"siyuan-broker/tenants"
@@ -55,9 +54,9 @@ type Options struct {
 // Page shows and takes a tenant's settings. Its handlers must stand behind
 // people.RequireSignedIn.
 type Page struct {
-	opt     Options
-	set     *page.Set
-	chinese map[string]string // what tools and actions do, by "tool" and "tool.action"
+	opt  Options
+	set  *page.Set
+	says saying.Sayings
 }
 
 // New loads the page.
@@ -66,15 +65,8 @@ func New(o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{opt: o, set: set}
-	b, err := files.ReadFile("pages/actions.zh.json")
-	if err == nil {
-		err = json.Unmarshal(b, &p.chinese)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("what actions do, in Chinese: %w", err)
-	}
-	return p, nil
+	says, err := saying.Load()
+	return &Page{o, set, says}, err
 }
 
 func load(p *page.Pages) (*page.Set, error) { return p.Load(files, "pages") }
@@ -278,9 +270,9 @@ func (p *Page) tools(ctx context.Context, tx tenants.Tx, instance tenants.ID, ef
 	}
 	var list []tool
 	for _, x := range p.opt.Catalogue.Tools() {
-		t := tool{Name: x.Name, Purpose: p.says(x.Name, x.Purpose, lang)}
+		t := tool{Name: x.Name, Purpose: p.says.Tool(x, lang)}
 		for _, a := range x.Actions {
-			row := action{ID: a.ID(), Name: a.Name, Summary: p.says(a.ID(), a.Summary, lang), Kind: a.Kind, On: !a.Off, Default: !a.Off}
+			row := action{ID: a.ID(), Name: a.Name, Summary: p.says.Action(a, lang), Kind: a.Kind, On: !a.Off, Default: !a.Off}
 			if set, ok := on[a.ID()]; ok {
 				row.On = set
 			}
@@ -297,14 +289,6 @@ func (p *Page) tools(ctx context.Context, tx tenants.Tx, instance tenants.ID, ef
 		list = append(list, t)
 	}
 	return list, nil
-}
-
-// says is what a tool or an action does, in the language of the page.
-func (p *Page) says(id, english string, lang page.Lang) string {
-	if text, ok := p.chinese[id]; ok && lang == page.Chinese {
-		return text
-	}
-	return english
 }
 
 func (p *Page) failed(w http.ResponseWriter, r *http.Request, err error) {

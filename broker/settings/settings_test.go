@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 
 	"siyuan-broker/broker/page"
 	"siyuan-broker/contract"
@@ -352,28 +351,6 @@ func TestThePageShowsWhatIsSetAndWhatTheHomeAllows(t *testing.T) {
 			if !strings.Contains(html, w) {
 				t.Errorf("%s: no %q in the page", lang, w)
 			}
-		}
-	}
-}
-
-func TestEveryToolAndActionIsSaidInChinese(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	want := map[string]bool{}
-	for _, x := range tools.New().Tools() {
-		want[x.Name] = true
-		for _, a := range x.Actions {
-			want[a.ID()] = true
-		}
-	}
-	for id := range want {
-		if !strings.ContainsFunc(d.chinese[id], func(r rune) bool { return unicode.Is(unicode.Han, r) }) {
-			t.Errorf("pages/actions.zh.json: say what %s does", id)
-		}
-	}
-	for id := range d.chinese {
-		if !want[id] {
-			t.Errorf("pages/actions.zh.json: there is no %s", id)
 		}
 	}
 }
