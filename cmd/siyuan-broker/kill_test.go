@@ -30,8 +30,33 @@ import (
 )
 
 // killSeeds is how many times TestNothingIsWrittenTwice kills something; KILL_SEEDS
-// sets another number.
+// sets another number, and KILL_SEED runs one seed alone, or a span such as 190-200.
 const killSeeds = 60
+
+// seedsToKill are the seeds that the environment asks for.
+func seedsToKill(t *testing.T) (seeds []int) {
+	t.Helper()
+	first, last := 0, killSeeds-1
+	if n, err := strconv.Atoi(os.Getenv("KILL_SEEDS")); err == nil {
+		last = n - 1
+	}
+	if span := os.Getenv("KILL_SEED"); span != "" {
+		from, to, many := strings.Cut(span, "-")
+		if !many {
+			to = from
+		}
+		var wrong, wrongToo error
+		first, wrong = strconv.Atoi(from)
+		last, wrongToo = strconv.Atoi(to)
+		if wrong != nil || wrongToo != nil || first < 0 || last < first {
+			t.Fatalf("KILL_SEED=%q is neither a seed such as 197 nor a span such as 190-200", span)
+		}
+	}
+	for seed := first; seed <= last; seed++ {
+		seeds = append(seeds, seed)
+	}
+	return seeds
+}
 
 // killTimeout is the broker's bound for a call, and how long an agent waits.
 const killTimeout = 2 * time.Second
@@ -304,18 +329,15 @@ func TestNothingIsWrittenTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
-	seeds := killSeeds
-	if n, err := strconv.Atoi(os.Getenv("KILL_SEEDS")); err == nil {
-		seeds = n
-	}
+	seeds := seedsToKill(t)
 	const worlds = 6 // they mostly wait
-	for w := range worlds {
+	for w := range min(worlds, len(seeds)) {
 		t.Run(fmt.Sprint("world ", w), func(t *testing.T) {
 			t.Parallel()
 			d := newDoomed(t)
 			usual := map[string]run{}
-			for seed := w; seed < seeds; seed += worlds {
-				d.try(seed, usual)
+			for i := w; i < len(seeds); i += worlds {
+				d.try(seeds[i], usual)
 				if t.Failed() {
 					return
 				}
@@ -349,14 +371,14 @@ func (d *doomed) try(seed int, usual map[string]run) {
 
 	d.steps.arm(m)
 	first := d.call(args)
-	_, then, struck := d.steps.seen()
+	then, struck := d.steps.disarm()
 	lies := liesFirst(first, then, want)
 	if struck {
 		fate.mended(d)
 	}
 	last := d.retry(args)
 	d.steps.release()
-	_, writes, _ := d.steps.seen()
+	_, writes := d.steps.seen()
 	for _, lie := range append(lies, liesLast(last, writes, want)...) {
 		d.t.Errorf("%s: %s", name, lie)
 	}
@@ -371,7 +393,7 @@ func (d *doomed) undisturbed(args func(d *doomed, n string) map[string]any, name
 		a := args(d, fmt.Sprintf("%s-%d", name, i))
 		d.steps.arm(moment{})
 		if last = d.call(a); last.body != nil {
-			n, writes, _ := d.steps.seen()
+			n, writes := d.steps.seen()
 			return run{n, writes}
 		}
 	}

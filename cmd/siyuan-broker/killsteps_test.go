@@ -40,14 +40,14 @@ type moment struct {
 // stepper stands between connector and kernel. It counts what the kernel carries
 // out and makes something happen at one moment of a call.
 type stepper struct {
-	kernel string
+	kernel string               // host:port
 	writes *samplekernel.Faults // tells writes from reads
 
 	mu       sync.Mutex
 	n        int // requests since arm
 	at       moment
 	done     map[string]int // writes carried out since arm, by path
-	struck   bool
+	hits     chan bool      // of the request at the moment: whether it happened; nil before that request
 	released chan struct{}
 }
 
@@ -55,7 +55,19 @@ type stepper struct {
 func (s *stepper) arm(m moment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.n, s.at, s.done, s.struck, s.released = 0, m, map[string]int{}, false, make(chan struct{})
+	s.n, s.at, s.done, s.hits, s.released = 0, m, map[string]int{}, nil, make(chan struct{})
+}
+
+// disarm ends the time in which it may happen: a call that its caller gave up
+// early goes on unharmed, because nobody would put things right any more. It
+// returns what was carried out until now, and whether it happened; a blow that is
+// about to fall is waited for.
+func (s *stepper) disarm() (writes map[string]int, struck bool) {
+	s.mu.Lock()
+	writes, s.at = maps.Clone(s.done), moment{}
+	hits := s.hits
+	s.mu.Unlock()
+	return writes, hits != nil && <-hits
 }
 
 // release lets held requests go, without an answer.
@@ -70,10 +82,10 @@ func (s *stepper) release() {
 }
 
 // seen are the requests and the writes carried out since arm.
-func (s *stepper) seen() (requests int, writes map[string]int, struck bool) {
+func (s *stepper) seen() (requests int, writes map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.n, maps.Clone(s.done), s.struck
+	return s.n, maps.Clone(s.done)
 }
 
 func (s *stepper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -84,28 +96,35 @@ func (s *stepper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.n++
 	at, released := s.at, s.released
-	hit := s.n == at.n && !s.struck
-	s.struck = s.struck || hit
+	var hits chan bool
+	if s.n == at.n { // once: n only grows
+		hits = make(chan bool, 1)
+		s.hits = hits
+	}
 	s.mu.Unlock()
-	if hit && !at.after {
-		s.strike(at, released)
+	if hits != nil && !at.after {
+		strike(at, hits, released)
 	}
 	status, header, answer, err := s.forward(r, body)
 	if err != nil {
+		if hits != nil && at.after {
+			hits <- false
+		}
 		panic(http.ErrAbortHandler)
 	}
-	if hit && at.after {
-		s.strike(at, released)
+	if hits != nil && at.after {
+		strike(at, hits, released)
 	}
 	maps.Copy(w.Header(), header)
 	w.WriteHeader(status)
 	_, _ = w.Write(answer)
 }
 
-// strike makes it happen. What the fault leaves alone goes on, unless the request
+// strike makes it happen and says so. What the fault leaves alone goes on, unless the request
 // is to be lost.
-func (s *stepper) strike(at moment, released chan struct{}) {
+func strike(at moment, hits chan<- bool, released <-chan struct{}) {
 	at.happen()
+	hits <- true
 	if at.hold {
 		<-released
 	}
