@@ -10,8 +10,8 @@ import (
 	"siyuan-broker/tenants"
 )
 
-// What an agent may write before a person is asked, where its tenant says nothing
-// else.
+// WriteBudget in WriteWindow is what an agent may write before a person is asked,
+// where its tenant says nothing else.
 const (
 	WriteBudget = 200 // writes
 	WriteWindow = 10 * time.Minute
@@ -31,7 +31,10 @@ func (b *Broker) newApprovals() (err error) {
 // budget counts an agent's writes over all nodes.
 func (b *Broker) budget(ctx context.Context, tenant, agent string, l tenants.Limits) bool {
 	limit, window := WriteBudget, WriteWindow
-	if l.WriteBudget > 0 {
+	switch {
+	case l.WriteBudget == tenants.NoWriteBudget:
+		return true
+	case l.WriteBudget > 0:
 		limit = l.WriteBudget
 	}
 	if l.WriteWindow > 0 {

@@ -41,7 +41,7 @@ type Tenant struct {
 type Limits struct {
 	CallsPerMinute  int   `json:"calls_per_minute,omitempty"` // per agent
 	ConcurrentCalls int   `json:"concurrent_calls,omitempty"` // per tenant
-	WriteBudget     int   `json:"write_budget,omitempty"`     // writes per agent in WriteBudgetSeconds before a person is asked
+	WriteBudget     int   `json:"write_budget,omitempty"`     // writes per agent in WriteWindow before a person is asked; NoWriteBudget
 	WriteWindow     int   `json:"write_window_s,omitempty"`   // seconds
 	ResultBytes     int64 `json:"result_bytes,omitempty"`     // largest inline result
 	UploadBytes     int64 `json:"upload_bytes,omitempty"`     // largest uploaded file
@@ -53,6 +53,9 @@ type Limits struct {
 	ConsentMinutes  int   `json:"consent_minutes,omitempty"`  // how long an approval waits
 	AgentMaxDays    int   `json:"agent_max_days,omitempty"`   // longest life of a token
 }
+
+// NoWriteBudget is a Limits.WriteBudget: nobody is asked because of many writes.
+const NoWriteBudget = -1
 
 // Settings are a tenant's own choices that are not rights.
 type Settings struct {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"siyuan-broker/broker"
 	"siyuan-broker/broker/admission"
 	"siyuan-broker/cmd/internal/cli"
 	"siyuan-broker/contract/tools"
@@ -55,4 +57,61 @@ func readConsent(id, word string) (*tools.Action, tenants.ConsentMode, error) {
 		return nil, "", cli.Usagef("%q is no policy for %s: choose one of %v", word, id, admission.ConsentModes(action))
 	}
 	return action, mode, nil
+}
+
+// The most that a budget may be. The counts of a window are kept in memory.
+const (
+	mostBudget        = 100_000
+	mostBudgetMinutes = 24 * 60
+)
+
+func newTenantWrites(a *app) *cobra.Command {
+	var tenant string
+	var writes, minutes int
+	var off bool
+	cmd := &cobra.Command{
+		Use:   "writes",
+		Short: "Set how many writes an agent may make before a person is asked",
+		Long: fmt.Sprintf("An agent that has written more than this is asked about every further write, as ask does for dangerous actions,\n"+
+			"until the time has passed. Without a budget of its own a tenant has %d writes in %d minutes.", broker.WriteBudget, int(broker.WriteWindow.Minutes())),
+		Example: "  siyuan-broker tenant writes --tenant T --budget 1000\n  siyuan-broker tenant writes --tenant T --off",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			id, err := parseID("tenant", tenant)
+			if err != nil {
+				return err
+			}
+			l, told, err := readBudget(writes, minutes, off)
+			if err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			return a.withStore(ctx, func(_ broker.Config, db *broker.Database) error {
+				return db.In(ctx, id, func(tx tenants.Tx) error {
+					return setLimit(ctx, tx, func(all *tenants.Limits) { all.WriteBudget, all.WriteWindow = l.WriteBudget, l.WriteWindow }, told)
+				})
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&tenant, "tenant", "", "id of the tenant")
+	f.IntVar(&writes, "budget", 0, fmt.Sprintf("writes of one agent; 0: the default, %d", broker.WriteBudget))
+	f.IntVar(&minutes, "minutes", 0, fmt.Sprintf("minutes in which they are counted; 0: the default, %d", int(broker.WriteWindow.Minutes())))
+	f.BoolVar(&off, "off", false, "ask about no write because of their number")
+	return cmd
+}
+
+// readBudget checks what was typed.
+func readBudget(writes, minutes int, off bool) (l tenants.Limits, told string, err error) {
+	switch {
+	case off && (writes != 0 || minutes != 0):
+		return l, "", cli.Usagef("--off does not go with --budget and --minutes")
+	case off:
+		return tenants.Limits{WriteBudget: tenants.NoWriteBudget}, "write_budget off", nil
+	case writes < 0 || writes > mostBudget:
+		return l, "", cli.Usagef("--budget: from 1 to %d, or 0 for the default of %d; --off asks about none", mostBudget, broker.WriteBudget)
+	case minutes < 0 || minutes > mostBudgetMinutes:
+		return l, "", cli.Usagef("--minutes: from 1 to %d, or 0 for the default of %d", mostBudgetMinutes, int(broker.WriteWindow.Minutes()))
+	}
+	return tenants.Limits{WriteBudget: writes, WriteWindow: minutes * 60}, fmt.Sprintf("write_budget %d in %d min", writes, minutes), nil
 }

@@ -350,35 +350,6 @@ func newTenantUploads(a *app) *cobra.Command {
 	return cmd
 }
 
-func newTenantWrites(a *app) *cobra.Command {
-	var tenant string
-	var budget int
-	cmd := &cobra.Command{
-		Use:     "writes",
-		Short:   "Set how many writes an agent may make before a person is asked",
-		Example: "  siyuan-broker tenant writes --tenant T --budget 1000",
-		Args:    cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			id, err := parseID("tenant", tenant)
-			if err != nil {
-				return err
-			}
-			if budget < 0 {
-				return cli.Usagef("--budget: must not be negative; 0 is the default of %d", broker.WriteBudget)
-			}
-			ctx := cmd.Context()
-			return a.withStore(ctx, func(_ broker.Config, db *broker.Database) error {
-				return db.In(ctx, id, func(tx tenants.Tx) error {
-					return setLimit(ctx, tx, func(l *tenants.Limits) { l.WriteBudget = budget }, fmt.Sprintf("write_budget %d", budget))
-				})
-			})
-		},
-	}
-	cmd.Flags().StringVar(&tenant, "tenant", "", "id of the tenant")
-	cmd.Flags().IntVar(&budget, "budget", 0, fmt.Sprintf("writes in %v; 0: the default, %d", broker.WriteWindow, broker.WriteBudget))
-	return cmd
-}
-
 func setLimit(ctx context.Context, tx tenants.Tx, set func(*tenants.Limits), told string) error {
 	t, err := tx.Tenant(ctx)
 	if err != nil {
