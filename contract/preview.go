@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -55,7 +56,7 @@ type PreviewCounts struct {
 
 // PreviewItem is one thing by name.
 type PreviewItem struct {
-	Kind  string `json:"kind"` // notebook, document, block, file or tool
+	Kind  string `json:"kind"` // one of PreviewKinds; Clean makes anything else a PreviewThing
 	Title string `json:"title"`
 	Path  string `json:"path,omitempty"` // readable, as the fs tool writes it
 	// Places are those in it where text changes; 0: it goes as a whole, or moves.
@@ -85,8 +86,23 @@ func (p Preview) Clean() Preview {
 	return p
 }
 
+// PreviewThing is the kind of what a home names by a word that is not known here.
+const PreviewThing = "thing"
+
+// PreviewKinds are the words for what previews name. People read them in their own
+// language, so a page has each.
+func PreviewKinds() []string {
+	return []string{
+		"notebook", "document", "block", "file", "tool", "node", "template", "database", "database row", "database column",
+		"new database column", "dropped option", "template for new rows", "dropped template", "place of the new document", PreviewThing,
+	}
+}
+
 func (i PreviewItem) clean() PreviewItem {
-	return PreviewItem{PlainText(i.Kind, PreviewRunes), PlainText(i.Title, PreviewRunes), PlainText(i.Path, PreviewRunes), max(0, i.Places)}
+	if !slices.Contains(PreviewKinds(), i.Kind) {
+		i.Kind = PreviewThing
+	}
+	return PreviewItem{i.Kind, PlainText(i.Title, PreviewRunes), PlainText(i.Path, PreviewRunes), max(0, i.Places)}
 }
 
 // PlainText is text of somebody else on one line: without control, format and

@@ -76,6 +76,9 @@ func TestPreviewsFromOutsideAreBounded(t *testing.T) {
 	}
 	p.Counts.Blocks, p.More, p.Find = -5, -1, strings.Repeat("f", 1000)
 	got := p.Clean()
+	if kind := got.Named[0].Kind; kind != contract.PreviewThing {
+		t.Errorf("a word of the home's own is shown: %q", kind)
+	}
 	raw, err := json.Marshal(got)
 	if err != nil || len(got.Named) != contract.PreviewNamed || got.More != 29 || got.Counts.Blocks != 0 || len(raw) > 8<<10 {
 		t.Errorf("%d named, %d more, %d blocks, %d bytes, %v", len(got.Named), got.More, got.Counts.Blocks, len(raw), err)

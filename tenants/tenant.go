@@ -32,6 +32,7 @@ type Tenant struct {
 	Name          string
 	Status        Status
 	PolicyVersion int64 // grows with every change that a snapshot shows
+	RulesVersion  int64 // of them, the last that people decided
 	Limits        Limits
 	Settings      Settings
 	CreatedAt     time.Time

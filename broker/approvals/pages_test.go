@@ -28,9 +28,12 @@ func TestPagesReadWellInEveryLanguage(t *testing.T) {
 		Shown: contract.Preview{
 			Counts: contract.PreviewCounts{Notebooks: 1, Documents: 2, Blocks: 3, References: 4, Assets: 5, Attributes: 6, Rows: 7}, Uncounted: true, More: 3,
 			Named:  []contract.PreviewItem{{Kind: "document", Title: "<b>Plan</b>", Path: "/Work/Plan"}, {Kind: "block", Title: "x"}},
-			Target: &contract.PreviewItem{Kind: "notebook", Title: "Archive"}, Find: "a", Replace: "b", Level: "rw",
+			Target: &contract.PreviewItem{Kind: "notebook", Title: "Archive"}, Find: "a", Replace: "b", Level: "rw", Arguments: `{"times":2}`,
 		},
 		Agent: "Claude", Member: "ann@example.org", Instance: "Home",
+	}
+	for _, kind := range contract.PreviewKinds() {
+		pending.Shown.Named = append(pending.Shown.Named, contract.PreviewItem{Kind: kind, Title: "y"})
 	}
 	unknown := pending
 	unknown.Unknown = true

@@ -82,13 +82,18 @@ func (o *office) in(t *testing.T, fn func(tx tenants.Tx) error) {
 func (o *office) question(t *testing.T, member tenants.ID) consent.Question {
 	t.Helper()
 	q := consent.Question{
-		Tenant: o.tenant, Member: member, Instance: o.instance, Tool: "document", Action: "remove", RulesVersion: 7, RequestID: tenants.NewID(),
+		Tenant: o.tenant, Member: member, Instance: o.instance, Tool: "document", Action: "remove", RequestID: tenants.NewID(),
 		Arguments: digest(t, `{"id":"a","deep":[1,2]}`),
 	}
 	o.in(t, func(tx tenants.Tx) error {
 		agent, err := tx.CreateAgent(t.Context(), tenants.Agent{MemberID: member, InstanceID: o.instance, Name: "Claude", Origin: tenants.FromToken,
 			Ceiling: contract.ReadWriteDelete})
 		q.Agent = agent.ID
+		if err != nil {
+			return err
+		}
+		now, err := tx.Tenant(t.Context())
+		q.RulesVersion = now.RulesVersion
 		return err
 	})
 	return q
@@ -211,9 +216,9 @@ func TestASealedStateIsGoodForOneCallOnly(t *testing.T) {
 		if must(t, err); c.RequestID != q.RequestID {
 			t.Errorf("%s: goes on as %s, want %s", kind, c.RequestID, q.RequestID)
 		}
-		must(t, o.two.Spend(t.Context(), q.Tenant, c))
+		must(t, o.two.Spend(t.Context(), again, c))
 		for node, d := range map[string]*consent.Desk{"one": o.one, "two": o.two} {
-			if err := d.Spend(t.Context(), q.Tenant, c); !errors.Is(err, consent.ErrUsed) {
+			if err := d.Spend(t.Context(), q, c); !errors.Is(err, consent.ErrUsed) {
 				t.Errorf("%s: used again on node %s: %v", kind, node, err)
 			}
 		}
@@ -359,5 +364,39 @@ func TestWhatWaitsOfAnAgentWithoutAccessCannotBeAnswered(t *testing.T) {
 			}
 			return nil
 		})
+	}
+}
+
+// What people decided counts from the moment they did: the node that is asked may
+// not have heard of it yet, and holds on to an older view of the caller.
+func TestAnAgreementIsHeldAgainstTheStoreWhenItIsUsed(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for name, c := range map[string]struct {
+		change   func(tx tenants.Tx, q consent.Question) error
+		standing consent.Standing
+		err      error
+	}{
+		"the agent is revoked": {func(tx tenants.Tx, q consent.Question) error { return tx.RevokeAgent(t.Context(), q.Agent) }, consent.Ended, consent.ErrEnded},
+		"a rule is changed": {func(tx tenants.Tx, _ consent.Question) error {
+			return tx.SetConsent(t.Context(), o.instance, tenants.Consent{Tool: "document", Action: "remove", Mode: tenants.ConsentConsole})
+		}, consent.Stale, consent.ErrRules},
+	} {
+		q := o.question(t, o.bo)
+		a := o.ask(t, q)
+		must(t, o.one.Decide(t.Context(), o.tenant, a.ID, o.bo, true))
+		sealed, err := o.one.Seal(consent.Form, q)
+		must(t, err)
+		o.in(t, func(tx tenants.Tx) error { return c.change(tx, q) })
+		for range 2 { // nothing is used up by it
+			if got := o.claim(t, q); got != c.standing {
+				t.Errorf("%s: %s, want %s", name, got, c.standing)
+			}
+			confirmed, err := o.two.Open(consent.Form, sealed, q)
+			must(t, err)
+			if err := o.two.Spend(t.Context(), q, confirmed); !errors.Is(err, c.err) {
+				t.Errorf("%s: %v, want %v", name, err, c.err)
+			}
+		}
 	}
 }

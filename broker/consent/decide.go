@@ -119,7 +119,7 @@ func describe(ctx context.Context, tx tenants.Tx, a tenants.Approval, now time.T
 	if err != nil {
 		return p, err
 	}
-	if !agent.RevokedAt.IsZero() || !agent.ExpiresAt.IsZero() && !now.Before(agent.ExpiresAt) {
+	if ended(agent, now) {
 		return p, ErrGone
 	}
 	member, err := tx.Member(ctx, a.MemberID)

@@ -92,6 +92,7 @@ const (
 	Other    Standing = "other"    // this request id was asked about with other arguments
 	Lapsed   Standing = "lapsed"   // nobody answered, or the call came too late after the answer
 	Stale    Standing = "stale"    // the rules have changed since the question
+	Ended    Standing = "ended"    // the agent's access was taken back since
 )
 
 // Claim looks whether a call may be carried out because a person said so in the
@@ -106,19 +107,33 @@ func (d *Desk) Claim(ctx context.Context, q Question) (st Standing, a tenants.Ap
 		} else if err != nil {
 			return err
 		}
-		st = standing(a, q, now)
-		if st != Granted {
+		if st = standing(a, q, now); st != Granted {
 			return nil
 		}
-		if err := tx.UseApproval(ctx, a.ID, now); err != nil || q.Carry == nil {
+		switch err := q.inForce(ctx, tx, now); {
+		case errors.Is(err, ErrEnded):
+			st = Ended
+			return nil
+		case errors.Is(err, ErrRules):
+			st = Stale
+			return nil
+		case err != nil:
 			return err
 		}
-		return q.Carry(ctx, tx, a)
+		return use(ctx, tx, q, a, now)
 	})
 	if err != nil {
 		return "", a, fmt.Errorf("claim approval: %w", err)
 	}
 	return st, a, nil
+}
+
+// use uses an approval up and does what goes with that.
+func use(ctx context.Context, tx tenants.Tx, q Question, a tenants.Approval, now time.Time) error {
+	if err := tx.UseApproval(ctx, a.ID, now); err != nil || q.Carry == nil {
+		return err
+	}
+	return q.Carry(ctx, tx, a)
 }
 
 func standing(a tenants.Approval, q Question, now time.Time) Standing {
@@ -184,19 +199,22 @@ func (d *Desk) approval(q Question, life time.Duration) tenants.Approval {
 	}
 }
 
-// Spend uses a sealed confirmation up; ErrUsed when somebody did before, on any
-// node.
-func (d *Desk) Spend(ctx context.Context, tenant tenants.ID, c Confirmed) error {
-	first := false
-	err := d.in(ctx, tenant, func(ctx context.Context, tx tenants.Tx) (err error) {
-		first, err = tx.SpendConfirmation(ctx, c.ID, c.expires)
-		return err
+// Spend uses a sealed confirmation of a call up; ErrUsed when somebody did before,
+// on any node, ErrRules and ErrEnded.
+func (d *Desk) Spend(ctx context.Context, q Question, c Confirmed) error {
+	now := d.cfg.Now()
+	err := d.in(ctx, q.Tenant, func(ctx context.Context, tx tenants.Tx) error {
+		first, err := tx.SpendConfirmation(ctx, c.ID, c.expires)
+		switch {
+		case err != nil:
+			return err
+		case !first:
+			return ErrUsed
+		}
+		return q.inForce(ctx, tx, now)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("spend confirmation: %w", err)
-	case !first:
-		return ErrUsed
 	}
 	return nil
 }

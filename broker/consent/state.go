@@ -27,6 +27,9 @@ type Question struct {
 	Arguments    [sha256.Size]byte // see Digest
 	RulesVersion int64
 	RequestID    tenants.ID // of the call that is carried out
+	// By is a person who makes the call themselves, in the agent's place; it is for
+	// them, then, whether the agent still has access or not. Zero: the agent does.
+	By tenants.ID
 	// Carry is done in the transaction that uses an approval up: a call of the broker's
 	// own, or a line of the audit log; its error undoes both. nil: nothing is.
 	Carry func(ctx context.Context, tx tenants.Tx, agreed tenants.Approval) error
@@ -56,7 +59,35 @@ var (
 	ErrRules     = errors.New("the rules of the tenant have changed since")
 	ErrExpired   = errors.New("it has expired")
 	ErrUsed      = errors.New("it was used already")
+	ErrEnded     = errors.New("the agent's access has ended")
 )
+
+// inForce holds a call against the store at the moment an agreement to it is used
+// up: nothing that people decided before is still on its way to this node then.
+// ErrEnded and ErrRules.
+func (q Question) inForce(ctx context.Context, tx tenants.Tx, now time.Time) error {
+	if q.By != (tenants.ID{}) {
+		return nil
+	}
+	agent, err := tx.Agent(ctx, q.Agent)
+	switch {
+	case errors.Is(err, tenants.ErrNotFound):
+		return ErrEnded
+	case err != nil:
+		return err
+	case ended(agent, now):
+		return ErrEnded
+	}
+	t, err := tx.Tenant(ctx)
+	if err == nil && t.RulesVersion != q.RulesVersion {
+		return ErrRules
+	}
+	return err
+}
+
+func ended(a tenants.Agent, now time.Time) bool {
+	return !a.RevokedAt.IsZero() || !a.ExpiresAt.IsZero() && !now.Before(a.ExpiresAt)
+}
 
 // Kind says how a state may be sent back.
 type Kind string
@@ -115,7 +146,7 @@ type Confirmed struct {
 }
 
 // Open holds a state against the call that it came with. Errors are ErrForged and
-// those after it but ErrUsed.
+// those after it up to ErrExpired.
 func (d *Desk) Open(kind Kind, sealed string, q Question) (Confirmed, error) {
 	var s state
 	raw, err := base64.RawURLEncoding.DecodeString(sealed)

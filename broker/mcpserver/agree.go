@@ -160,7 +160,7 @@ func (s *Server) open(c *invocation, q consent.Question) *contract.Error {
 func (s *Server) spend(ctx context.Context, c *invocation, kind consent.Kind, sealed string, q consent.Question) *contract.Error {
 	confirmed, err := s.cfg.Consent.Open(kind, sealed, q)
 	if err == nil {
-		err = s.cfg.Consent.Spend(ctx, q.Tenant, confirmed)
+		err = s.cfg.Consent.Spend(ctx, q, confirmed)
 	}
 	if err != nil {
 		return c.unfit(kind, err)
@@ -179,7 +179,7 @@ func (c *invocation) unfit(kind consent.Kind, err error) *contract.Error {
 	if told, ok := errors.AsType[*contract.Error](err); ok {
 		return told
 	}
-	for _, known := range []error{consent.ErrForged, consent.ErrCaller, consent.ErrAction, consent.ErrArguments, consent.ErrRules, consent.ErrExpired, consent.ErrUsed} {
+	for _, known := range []error{consent.ErrForged, consent.ErrCaller, consent.ErrAction, consent.ErrArguments, consent.ErrRules, consent.ErrExpired, consent.ErrUsed, consent.ErrEnded} {
 		if !errors.Is(err, known) {
 			continue
 		}
@@ -209,6 +209,8 @@ func (s *Server) ask(ctx context.Context, c *invocation, a *tools.Action, q cons
 		return contract.Fail(contract.ConfirmationDeclined, "A person declined %s; nothing was done.", a.ID())
 	case consent.Other:
 		return contract.Fail(contract.ConfirmationInvalid, "A person was asked about this request id with other arguments; nothing was done.")
+	case consent.Ended:
+		return c.unfit("", consent.ErrEnded)
 	case consent.Waiting:
 		return s.wait(ctx, c, a, q, given, progress, "")
 	case consent.Lapsed:
@@ -295,6 +297,8 @@ func (s *Server) wait(ctx context.Context, c *invocation, a *tools.Action, q con
 			return nil
 		case standing == consent.Declined:
 			return contract.Fail(contract.ConfirmationDeclined, "A person declined %s; nothing was done.", a.ID())
+		case standing == consent.Ended:
+			return c.unfit("", consent.ErrEnded)
 		}
 		left := min(waitMost-s.cfg.Now().Sub(began), given.ExpiresAt.Sub(s.cfg.Now()))
 		if standing != consent.Waiting || left <= 0 || ctx.Err() != nil {

@@ -176,10 +176,15 @@ func (s *Server) answersItself(ctx context.Context, c *hotCall, who *Request) bo
 		return true // it is refused before anybody is asked
 	}
 	action, ok := tool.Resolve(e.action)
-	if !ok || !action.Kind.Mutates() {
+	switch {
+	case !ok:
+		return true
+	case action.Dangerous: // whether it changes anything here or not
+		return false
+	case !action.Kind.Mutates():
 		return true
 	}
-	return !action.Dangerous && e.confirmation == "" && s.withinBudget(ctx, who)
+	return e.confirmation == "" && s.withinBudget(ctx, who)
 }
 
 // withinBudget counts the write of a request that is one message, once.

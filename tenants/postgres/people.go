@@ -10,10 +10,10 @@ import (
 	"siyuan-broker/tenants"
 )
 
-const tenantColumns = `id, name, status, policy_version, limits, settings, created_at`
+const tenantColumns = `id, name, status, policy_version, rules_version, limits, settings, created_at`
 
 func scanTenant(r pgx.CollectableRow) (t tenants.Tenant, err error) {
-	err = r.Scan(&t.ID, &t.Name, &t.Status, &t.PolicyVersion, &t.Limits, &t.Settings, intoTime{&t.CreatedAt})
+	err = r.Scan(&t.ID, &t.Name, &t.Status, &t.PolicyVersion, &t.RulesVersion, &t.Limits, &t.Settings, intoTime{&t.CreatedAt})
 	return t, err
 }
 
