@@ -125,6 +125,11 @@ var deeds = []struct {
 		two, _ := d.doc(n + "-2")
 		return map[string]any{"tool": "document", "action": "doc_to_heading", "srcID": one, "targetID": two}
 	}},
+	{"make link targets", func(d *doomed, n string) map[string]any {
+		doc, _ := d.doc(n)
+		return map[string]any{"tool": "document", "action": "ensure_link_targets", "notebook": d.book, "parentId": doc, "mode": "create",
+			"targets": []any{map[string]any{"key": "a", "title": "A " + n}, map[string]any{"key": "b", "title": "B " + n}}}
+	}},
 	{"write a file", func(_ *doomed, n string) map[string]any {
 		return map[string]any{"tool": "fs", "action": "write", "path": "/Doomed/file " + n, "markdown": "text"}
 	}},

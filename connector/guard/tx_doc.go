@@ -154,6 +154,7 @@ type NewDoc struct {
 type CreatedDoc struct {
 	ID, HPath, Title string
 	Created          bool
+	Asked            bool // SiYuan was asked for it and did not refuse
 }
 
 // CreateDoc makes a document. The notebook must be a target of the intent: its
@@ -217,6 +218,7 @@ type spot struct {
 	id     siyuan.ID // "" for the notebook
 	folder string    // storage path of its children, without trailing slash
 	hpath  string    // "" for the notebook
+	asked  bool      // being made: SiYuan was asked for it and did not refuse
 }
 
 // descend follows the titles below the parent as far as they exist.
@@ -279,7 +281,7 @@ func (tx *Tx) taken(ctx context.Context, d NewDoc, at spot) (*CreatedDoc, string
 
 // createAt makes one document below a spot, by storage path, so that nothing in
 // the title can be taken for a level. It is read back. more says that it is not
-// the last thing to do.
+// the last thing to do. The spot is told with an error too, once it has an id.
 func (tx *Tx) createAt(ctx context.Context, n Notebook, at spot, title, markdown string, more bool) (spot, error) {
 	id, err := tx.newID()
 	if err != nil {
@@ -287,25 +289,26 @@ func (tx *Tx) createAt(ctx context.Context, n Notebook, at spot, title, markdown
 	}
 	made := spot{id: id, folder: at.folder + "/" + string(id), hpath: at.hpath + "/" + title}
 	if err := tx.creates(ctx, id); err != nil {
-		return spot{}, err
+		return made, err
 	}
 	st := Step{Op: "document.create", ID: n.ID(), New: []string{string(id)}, More: more, Marks: []Mark{thereMark(id, false, true)}}
 	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
 		_, err := w.CreateDocAt(ctx, n.info.ID, made.folder+".sy", title, markdown, nil)
 		return err
 	})
+	made.asked = err == nil || answered(err) || tx.doubt != nil
 	if err != nil && !answered(err) {
-		return spot{}, err
+		return made, err
 	}
 	attrs, err := tx.s.g.r.BlockAttrs(ctx, id)
 	if errors.Is(err, siyuan.Missing) {
-		return spot{}, notPersisted("SiYuan reported document %s as created, but it is not there.", string(id))
+		return made, notPersisted("SiYuan reported document %s as created, but it is not there.", string(id))
 	}
 	if err != nil {
-		return spot{}, err
+		return made, err
 	}
 	if attrs["title"] != title {
-		return spot{}, notPersisted("SiYuan created document %s under another title.", string(id))
+		return made, notPersisted("SiYuan created document %s under another title.", string(id))
 	}
 	return made, tx.checkBody(ctx, id, markdown)
 }

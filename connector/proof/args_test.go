@@ -117,6 +117,7 @@ var telling = map[string][]string{
 	"file.export_resources":             {`{"paths":["assets/desk-${asset}.txt","/assets/desk-${asset}.txt"],"name":"x"}`, `{"paths":["assets/desk-${asset}.txt","assets/own-${asset}.txt"]}`},
 	"file.export_md":                    {`{"id":"${links}"}`, `{"id":"${alpha}","download":true}`, `{"id":"${secret}"}`},
 	"file.upload_asset":                 {`{"id":"${alpha}","fileName":"a.txt","content":"YWJj"}`, `{"id":"${secret}","fileName":"a.txt","content":"YWJj"}`, `{"fileName":"a.txt","content":"YWJj"}`},
+	"document.ensure_link_targets":      {`{"notebook":"${desk}","parentId":"${alpha}","mode":"resolve","targets":[{"key":"a","id":"${beta}"},{"key":"b","id":"${secret}"},{"key":"c","id":"20240102100000-nothere"}]}`, `{"notebook":"${desk}","parentId":"${alpha}","mode":"reuse","targets":[{"key":"b","id":"${secret}"}]}`, `{"notebook":"${desk}","parentId":"${secret}","mode":"resolve","targets":[{"key":"a","id":"${beta}"}]}`, `{"notebook":"${desk}","parentId":"${alpha}","mode":"create","targets":[{"key":"a","title":"Operation Nightfall"}],"markdown":"See ((${secret}))."}`},
 	"av.get_attribute_view_filter_sort": {`{"id":"${board}"}`, `{"id":"${board}","blockID":"${boardBlock}"}`},
 	"av.set_cells": {
 		`{"avID":"${board}","cells":[{"rowID":"${row_board_intro}","columnID":"${boardNote}","valueType":"text","text":"lantern"}]}`,

@@ -124,6 +124,7 @@ var cutWrites = map[string][]string{
 	"document.duplicate":            {`{"id":"` + betaDoc + `"}`},
 	"document.heading_to_doc":       {`{"headingID":"` + betaHead + `","targetNotebook":"` + guardtest.Work + `"}`},
 	"document.doc_to_heading":       {`{"srcID":"20240102100300-gammado","targetID":"` + guardtest.Projects + `"}`},
+	"document.ensure_link_targets":  {`{"notebook":"` + guardtest.Work + `","parentId":"` + guardtest.Projects + `","mode":"create","targets":[{"key":"a","title":"A"},{"key":"b","title":"B"}],"markdown":"x"}`},
 	"file.upload_asset":             {`{"id":"` + guardtest.Alpha + `","fileName":"abc.txt","content":"YWJj"}`, `{"id":"` + guardtest.Alpha + `","fileName":"abc.txt","content":"YWJj","sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}`},
 	"flashcard.create_card":         {`{"deckID":"","blockIDs":["` + betaText + `","` + twinText + `"]}`},
 	"flashcard.remove_card":         {`{"deckID":"","blockIDs":["` + guardtest.Intro + `"]}`},

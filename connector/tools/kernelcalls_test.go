@@ -34,6 +34,8 @@ func TestKernelCallsDoNotGrowWithTheWorkspace(t *testing.T) {
 		{"document.list_tree", `{"notebook":"` + guardtest.Work + `","path":"/","maxDepth":1}`, 3},
 		{"document.lookup", `{"notebook":"` + guardtest.Work + `","hpath":"/Projects/Alpha"}`, 6},
 		{"document.lookup", `{"id":"` + doc + `"}`, 5},
+		{"document.ensure_link_targets", `{"notebook":"` + guardtest.Work + `","parentId":"` + group + `","mode":"resolve","targets":[{"key":"a","id":"` + doc + `"},{"key":"b","id":"` + block + `"}]}`, 4},
+		{"document.ensure_link_targets", `{"notebook":"` + guardtest.Work + `","parentId":"` + group + `","mode":"create","targets":[{"key":"a","title":"A"},{"key":"b","title":"B"}],"markdown":"x"}`, 12},
 		{"document.get_child_docs", `{"id":"` + group + `"}`, 5},
 		{"document.get_doc", `{"id":"` + doc + `"}`, 5},
 		{"document.get_outline", `{"id":"` + guardtest.Alpha + `"}`, 6},

@@ -6,11 +6,11 @@ import "siyuan-broker/contract"
 type DocumentCreateIn struct {
 	Notebook   string   `json:"notebook" ref:"notebook" doc:"Notebook id."`
 	Path       string   `json:"path,omitempty" doc:"Readable path of the new document, such as /Projects/Alpha; missing parents are created." minlen:"1" maxlen:"4096"`
-	ParentPath string   `json:"parentPath,omitempty" doc:"Readable or storage path of the parent; / is the notebook itself." minlen:"1" maxlen:"4096"`
+	ParentPath string   `json:"parentPath,omitempty" doc:"Readable or storage path; / is the notebook." minlen:"1" maxlen:"4096"`
 	Title      string   `json:"title,omitempty" doc:"Title under parentPath; it must not contain a slash." minlen:"1" maxlen:"512"`
 	Markdown   string   `json:"markdown,omitempty" doc:"Body in Markdown, without the title."`
 	Icon       string   `json:"icon,omitempty" doc:"Emoji as its hex code point, such as 1f4d4." maxlen:"256"`
-	IfExists   string   `json:"ifExists,omitempty" enum:"fail|return|suffix" doc:"When the path is taken: fail (default), return what is there, or number the title."`
+	IfExists   string   `json:"ifExists,omitempty" enum:"fail|return|suffix" doc:"If it exists: fail (default), return it, or number the title."`
 	Sorts      []string `json:"sorts,omitempty" legacy:"true" doc:"Accepted for compatibility and ignored."`
 }
 
@@ -36,10 +36,10 @@ type DocumentGetDocIn struct {
 
 // Window selects whole blocks of a document's text.
 type Window struct {
-	BlockStart      *int `json:"blockStart,omitempty" min:"0" max:"1000000" doc:"First block of the window, counted from 0."`
-	BlockLimit      *int `json:"blockLimit,omitempty" min:"1" max:"200" doc:"Most blocks in the window; default 50."`
-	TokenBudget     *int `json:"tokenBudget,omitempty" min:"1" max:"32000" doc:"Rough size in tokens of four characters; default 2000."`
-	IncludeBlockIDs bool `json:"includeBlockIds,omitempty" doc:"Also return the id of every block in the window."`
+	BlockStart      *int `json:"blockStart,omitempty" min:"0" max:"1000000" doc:"First block, from 0."`
+	BlockLimit      *int `json:"blockLimit,omitempty" min:"1" max:"200" doc:"Most blocks; default 50."`
+	TokenBudget     *int `json:"tokenBudget,omitempty" min:"1" max:"32000" doc:"Size in tokens of 4 characters; default 2000."`
+	IncludeBlockIDs bool `json:"includeBlockIds,omitempty" doc:"Also return block ids."`
 }
 
 // WindowOut is the text window of a document and how to get the rest.
@@ -162,13 +162,14 @@ func documentTool() *Tool {
 		Purpose: "Documents: find, read, create and arrange whole notes.",
 		Fields: map[string]string{
 			"id":    "Document id.",
-			"path":  "Storage path (/20240131120000-abc1234.sy); for create the readable path (/Projects/Alpha).",
+			"mode":  "get_doc: markdown (default) or html, SiYuan's block DOM.",
+			"path":  "Storage path; for create the readable path.",
 			"title": "Title.",
 		},
 		Actions: []*Action{DocumentCreate.Action, DocumentGetDoc.Action, DocumentListTree.Action,
 			DocumentLookup.Action, DocumentGetChildDocs.Action, DocumentGetChildBlocks.Action, DocumentGetOutline.Action, DocumentSearchDocs.Action,
 			DocumentRename.Action, DocumentMove.Action, DocumentRemove.Action, DocumentReorder.Action, DocumentSetAttr.Action,
-			DocumentCreateDailyNote.Action, DocumentDuplicate.Action, DocumentHeadingToDoc.Action, DocumentToHeading.Action,
+			DocumentCreateDailyNote.Action, DocumentDuplicate.Action, DocumentHeadingToDoc.Action, DocumentToHeading.Action, DocumentEnsureLinks.Action,
 		},
 	}
 }

@@ -13,7 +13,7 @@ type DocumentLookupIn struct {
 	Notebook string   `json:"notebook,omitempty" ref:"notebook" doc:"Notebook id."`
 	Path     string   `json:"path,omitempty" ref:"path" doc:"Storage path; one that is not is taken as hpath." minlen:"1" maxlen:"4096"`
 	HPath    string   `json:"hpath,omitempty" doc:"Readable path in the notebook." minlen:"1" maxlen:"4096"`
-	Include  []string `json:"include,omitempty" enum:"id|ids|path|hpath|docInfo" maxlen:"8" doc:"What to return; path and hpath are the default."`
+	Include  []string `json:"include,omitempty" enum:"id|ids|path|hpath|docInfo" maxlen:"8" doc:"What to return; default path and hpath."`
 }
 
 // HumanPath is where a person finds a document.
@@ -129,7 +129,7 @@ type DocumentGetChildBlocksOut struct {
 // DocumentGetOutlineIn is the input of document.get_outline.
 type DocumentGetOutlineIn struct {
 	DocumentID
-	Preview bool `json:"preview,omitempty" doc:"Use the rules of the preview; default false."`
+	Preview bool `json:"preview,omitempty" doc:"Use the preview's rules."`
 	DocPageIn
 }
 

@@ -250,6 +250,45 @@ func (r needs) Schema() map[string]any {
 	return map[string]any{"if": cond, "then": map[string]any{"required": r.needed}}
 }
 
+// EachHas demands of every entry of a list, while a field has a value, that it has
+// one member and not the other.
+func EachHas(field, value, list, has, hasNot string) Rule {
+	return eachHas{field, value, list, has, hasNot}
+}
+
+type eachHas struct{ field, value, list, has, hasNot string }
+
+func (r eachHas) Check(_ func(string) bool, value func(string) any) []contract.Field {
+	if fmt.Sprint(value(r.field)) != r.value {
+		return nil
+	}
+	var bad []contract.Field
+	items, _ := value(r.list).([]any)
+	for i, item := range items {
+		members, _ := item.(map[string]any)
+		with := " with " + r.field + "=" + r.value
+		if _, ok := members[r.has]; !ok {
+			bad = append(bad, contract.Field{Path: fmt.Sprintf("%s.%d.%s", r.list, i, r.has), Message: "is required" + with})
+		}
+		if _, ok := members[r.hasNot]; ok {
+			bad = append(bad, contract.Field{Path: fmt.Sprintf("%s.%d.%s", r.list, i, r.hasNot), Message: "is not allowed" + with})
+		}
+	}
+	return bad
+}
+
+func (r eachHas) Sentence() string {
+	return "With " + r.field + "=" + r.value + " each of " + r.list + " has " + r.has + " and no " + r.hasNot + "."
+}
+
+func (r eachHas) Schema() map[string]any {
+	each := map[string]any{"items": map[string]any{"required": []string{r.has}, "properties": map[string]any{r.hasNot: false}}}
+	return map[string]any{
+		"if":   map[string]any{"required": []string{r.field}, "properties": map[string]any{r.field: map[string]any{"const": r.value}}},
+		"then": map[string]any{"properties": map[string]any{r.list: each}},
+	}
+}
+
 // Replaced refuses a parameter of an earlier interface and names what took its
 // place, so that agents with old habits are not left guessing.
 func Replaced(field, instead string) Rule { return replaced{field, instead} }

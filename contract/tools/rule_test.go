@@ -123,6 +123,20 @@ func TestRules(t *testing.T) {
 				`{"mode":"html"}`:          {"size: is required together with mode=html"},
 			},
 		},
+		"each has": {
+			EachHas("mode", "make", "items", "title", "id"),
+			"With mode=make each of items has title and no id.",
+			map[string][]string{
+				`{"items":[{"id":1}]}`:                              nil,
+				`{"mode":"find","items":[{"id":1}]}`:                nil,
+				`{"mode":"make"}`:                                   nil, // whether items is required is not the rule's matter
+				`{"mode":"make","items":[{"title":1},{"title":2}]}`: nil,
+				`{"mode":"make","items":[{"title":1},{"id":1}]}`: {
+					"items.1.title: is required with mode=make", "items.1.id: is not allowed with mode=make",
+				},
+				`{"mode":"make","items":[{"title":1,"id":1}]}`: {"items.0.id: is not allowed with mode=make"},
+			},
+		},
 		"replaced": {
 			Replaced("page", "blockStart"),
 			"",

@@ -26,5 +26,6 @@ func Bindings() []tools.Binding {
 		tools.Bind(catalogue.DocumentDuplicate, duplicate),
 		tools.Bind(catalogue.DocumentHeadingToDoc, headingToDoc),
 		tools.BindDangerous(catalogue.DocumentToHeading, previewDocToHeading, docToHeading),
+		tools.Bind(catalogue.DocumentEnsureLinks, ensureLinkTargets),
 	}
 }
