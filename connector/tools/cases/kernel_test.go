@@ -183,7 +183,7 @@ func TestK39NothingIsWrittenIntoADocumentThatSyncIsReplacing(t *testing.T) {
 		"search.find_replace":       `{"k":"small","r":"big","ids":["` + guardtest.Alpha + `"]}`,
 	}
 	syncing := map[string]string{"block.transfer_references": beta, "fs.write": beta}
-	elsewhere := []string{"document.reorder", "document.duplicate", "file.upload_asset", "file.save_doc_as_template"} // they write beside the documents they name
+	elsewhere := []string{"document.reorder", "document.duplicate", "document.ensure_link_targets", "file.upload_asset", "file.save_doc_as_template"} // they write beside the documents they name
 	av, _ := catalogue.New().Tool("av")
 	for _, a := range av.Actions {
 		if a.Kind.Mutates() {
