@@ -210,7 +210,27 @@ func (tx *Tx) removeDoc(ctx context.Context, d Doc, tree []siyuan.ID, more bool)
 			}
 		}
 	}
+	tx.leaveIndex(ctx, tree)
 	return nil
+}
+
+// leaveIndex waits until removed documents have left SiYuan's index: a background
+// task takes their rows out, up to two seconds later, and no flush waits for it.
+// Until then every search would find what was just removed. The documents are gone
+// in any case, so it is no failure when they cannot be looked for, or stay longer.
+func (tx *Tx) leaveIndex(ctx context.Context, tree []siyuan.ID) {
+	left := tree
+	_, _ = tx.until(ctx, func() (bool, error) {
+		for len(left) > 0 {
+			batch := left[:min(len(left), existAtOnce)]
+			rows, err := tx.s.g.sql(ctx, "SELECT id FROM blocks WHERE root_id IN ("+sqlList(batch)+") LIMIT 1")
+			if err != nil || len(rows) > 0 {
+				return false, err
+			}
+			left = left[len(batch):]
+		}
+		return true, nil
+	})
 }
 
 // existAtOnce bounds one question about which blocks exist.

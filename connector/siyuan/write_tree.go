@@ -117,8 +117,8 @@ func (w *Writer) MoveDocs(ctx context.Context, docs []ID, to ID) error {
 
 // RemoveDoc moves the document that id is, or is in, to the history, with all
 // documents below it: callers make sure that id is a document. Tree reads miss it
-// at once; its rows leave the index by a background task, usually at once, which
-// no flush waits for.
+// at once; its rows leave the index by a background task, at once or up to two
+// seconds later, which no flush waits for.
 func (w *Writer) RemoveDoc(ctx context.Context, doc ID) error {
 	return exec(ctx, w, "filetree/removeDocByID", args{"id": doc}, slow|queued)
 }

@@ -237,7 +237,12 @@ func (k *Kernel) remove(d *document) error {
 		k.uproot(o)
 		delete(k.docs, o.id())
 		delete(n.sort, o.id())
-		k.touch(o)
+		if k.opt.RemoveLag <= 0 {
+			k.touch(o)
+			continue
+		}
+		delete(k.stale, o.id())
+		k.removals = append(k.removals, task{due: k.now().Add(k.opt.RemoveLag), run: func() { k.reindex(o.id(), staleness{}) }})
 	}
 	return k.saveSort(n)
 }

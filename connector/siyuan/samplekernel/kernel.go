@@ -43,6 +43,9 @@ type Options struct {
 	Sample bool
 	// IndexLag, DeleteLag and MountLag override the defaults; negative is none.
 	IndexLag, DeleteLag, MountLag time.Duration
+	// RemoveLag is how long the rows of a removed document stay in the index,
+	// whatever is flushed; none by default, in SiYuan up to two seconds.
+	RemoveLag time.Duration
 }
 
 // Kernel is one running stand-in. Its methods and its handler are safe for
@@ -67,6 +70,7 @@ type Kernel struct {
 	deletes   []task               // deleteBlock's queue, drained by any write or flush
 	renders   []task               // texts of rendered embeds on their way into the index
 	mounts    []task               // index work of open and close, not drained by a flush
+	removals  []task               // rows of removed documents, not drained by a flush
 	boot      bootState
 	undo      map[string]*undoStack
 	local     map[string]any // the front end's local storage

@@ -238,6 +238,7 @@ func (k *Kernel) settle() {
 	now := k.now()
 	k.deletes = runDue(k.deletes, now)
 	k.mounts = runDue(k.mounts, now)
+	k.removals = runDue(k.removals, now)
 	for _, id := range k.queue() {
 		s := k.stale[id]
 		if !s.last.Add(k.opt.IndexLag).After(now) || !s.first.Add(maxStale*k.opt.IndexLag).After(now) {

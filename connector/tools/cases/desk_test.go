@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,7 +83,9 @@ func newDesk(t testing.TB, more ...guardtest.Doc) *desk {
 	dir := t.TempDir()
 	check(t, os.CopyFS(dir, os.DirFS(standardDir(t))))
 	start := time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC)
-	k, err := samplekernel.New(samplekernel.Options{Dir: dir, DeleteLag: -1, MountLag: -1, Clock: func() time.Time { return start }})
+	var slept atomic.Int64 // by the guard, which is when time passes
+	k, err := samplekernel.New(samplekernel.Options{Dir: dir, DeleteLag: -1, MountLag: -1, RemoveLag: 2 * time.Second,
+		Clock: func() time.Time { return start.Add(time.Duration(slept.Load())) }})
 	check(t, err)
 	t.Cleanup(func() { check(t, k.Close()) })
 	d := &desk{kernel: k, front: &front{next: k.Handler()}}
@@ -91,7 +94,10 @@ func newDesk(t testing.TB, more ...guardtest.Doc) *desk {
 	d.client, err = siyuan.New(siyuan.Config{BaseURL: server.URL, Token: siyuan.NewToken(k.Token()), Retry: siyuan.Retry{Attempts: 1}})
 	check(t, err)
 	t.Cleanup(d.client.Close)
-	g := guard.New(d.client.Reader(), d.client.Writer(), guard.Options{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+	g := guard.New(d.client.Reader(), d.client.Writer(), guard.Options{Sleep: func(ctx context.Context, d time.Duration) error {
+		slept.Add(int64(d))
+		return ctx.Err()
+	}})
 	t.Cleanup(func() { check(t, g.Close()) })
 	d.exec, err = tools.New(tools.Config{Guard: g, Policy: policy.Fixed(contract.ReadWriteDelete), Catalogue: catalogue.AtHome()}, handlers.All()...)
 	check(t, err)
