@@ -49,6 +49,8 @@ func (b *Broker) routes() *echo.Echo {
 	e.POST("/console/reset", b.open(c.DoReset))
 	e.GET("/console/enter", b.open(c.Enter))
 	e.POST("/console/enter", b.open(c.DoEnter))
+	e.GET("/console/join", b.open(c.Join))
+	e.POST("/console/join", b.signed(c.DoJoin))
 	e.GET("/console", b.signed(c.Home))
 	e.GET("/console/homes", b.signed(c.Homes))
 	e.POST("/console/tenant", b.signed(c.DoTenant))

@@ -129,13 +129,33 @@ type TenantTx interface {
 	Members(ctx context.Context) ([]Membership, error)
 	Member(ctx context.Context, user ID) (Membership, error)
 	AddMember(ctx context.Context, user ID, role Role) error
-	// SetRole returns ErrLastOwner rather than leave the tenant without one.
+	// SetRole returns ErrLastOwner rather than leave the tenant without one. Open
+	// invitations to what the member may no longer grant end.
 	SetRole(ctx context.Context, user ID, role Role) error
-	// RemoveMember ends a membership with its teams, shares and agents, and
-	// revokes them. ErrLastOwner as above.
+	// RemoveMember ends a membership with its teams, shares, invitations and agents,
+	// and revokes them. ErrLastOwner as above.
 	RemoveMember(ctx context.Context, user ID) error
+	// HoldMembers makes other transactions that change who belongs to the tenant,
+	// or as what, wait for this one: a role that was read stays true.
+	HoldMembers(ctx context.Context) error
+
+	// Invitations lists the open ones, the newest first.
+	Invitations(ctx context.Context, now time.Time) ([]Invitation, error)
+	// Invite stores an invitation with a new id, in place of what its address had.
+	// ErrConflict when the person is a member already, ErrTooMany beyond
+	// MaxInvitations.
+	Invite(ctx context.Context, inv Invitation) (Invitation, error)
+	// Withdraw ends an invitation.
+	Withdraw(ctx context.Context, invitation ID) error
+	// Invitation finds an open one of a tenant in force by its secret, without
+	// using it.
+	Invitation(ctx context.Context, hash SecretHash, now time.Time) (Invitation, error)
+	// AcceptInvitation uses an invitation up and makes the person a member, unless
+	// they are one. ErrNotFound also when it is for another address than theirs.
+	AcceptInvitation(ctx context.Context, hash SecretHash, user ID, now time.Time) (Invitation, error)
 
 	Teams(ctx context.Context) ([]Team, error)
+	// CreateTeam returns ErrTooMany beyond MaxTeams.
 	CreateTeam(ctx context.Context, name string) (Team, error)
 	RenameTeam(ctx context.Context, team ID, name string) error
 	DeleteTeam(ctx context.Context, team ID) error

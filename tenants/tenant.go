@@ -134,7 +134,8 @@ func (r Role) Valid() bool { return r == Owner || r == Admin || r == Member }
 // every notebook without a share.
 func (r Role) Manages() bool { return r == Owner || r == Admin }
 
-// MayGrant reports whether somebody of this role may give others the role to.
+// MayGrant reports whether somebody of this role may give others the role to, and
+// take it from them.
 func (r Role) MayGrant(to Role) bool {
 	return r == Owner && to.Valid() || r == Admin && (to == Admin || to == Member)
 }
@@ -153,4 +154,23 @@ type Team struct {
 	ID      ID
 	Name    string
 	Members []ID // user ids, sorted
+}
+
+// MaxTeams and MaxInvitations bound how many teams and open invitations a tenant
+// has.
+const (
+	MaxTeams       = 200
+	MaxInvitations = 200
+)
+
+// Invitation lets the person of one address into a tenant, once. Hash is that of
+// its secret, which is kept nowhere.
+type Invitation struct {
+	ID        ID
+	Hash      SecretHash
+	Email     string // normalised
+	Role      Role
+	InvitedBy ID // zero: an operator
+	CreatedAt time.Time
+	ExpiresAt time.Time
 }

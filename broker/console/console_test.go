@@ -28,7 +28,7 @@ func TestEveryPageRendersInEveryLanguage(t *testing.T) {
 			SignUp bool
 		}{"https://notes.example/mcp", true}},
 		"signin":   {signInPage{form: empty}, signInPage{form: wrong, Next: "/console/agents?a=b", SignUp: true, Provider: "Login"}},
-		"signup":   {signUpPage{form: empty}, signUpPage{form: wrong, Link: "x", Invited: people.Invitation{Email: "ann@example.org"}, Provider: "Login"}, signUpPage{form: wrong, Link: "x", Invited: people.Invitation{Operator: true}}},
+		"signup":   {signUpPage{form: empty}, signUpPage{form: wrong, Link: "x", Invited: people.Invitation{Email: "ann@example.org"}, Provider: "Login"}, signUpPage{form: wrong, Link: "x", Invited: people.Invitation{Operator: true}}, signUpPage{form: empty, Link: "x", Invited: people.Invitation{Email: "ann@example.org", Joins: true}}},
 		"closed":   {nil},
 		"badlink":  {nil},
 		"forgot":   {nil},
@@ -37,6 +37,13 @@ func TestEveryPageRendersInEveryLanguage(t *testing.T) {
 		"enter":    {struct{ Link string }{"x"}},
 		"account":  {accountPage{form: empty}, accountPage{form: wrong, Session: people.Session{HasPassword: true}, Locale: "zh-CN"}},
 	}
+	invited := joinPage{Link: "x", Email: "ann@example.org", SignIn: "/console/signin"}
+	for _, role := range []tenants.Role{tenants.Owner, tenants.Admin, tenants.Member} {
+		samples["join"] = append(samples["join"], joinPage{Link: "x", Email: "ann@example.org", SignedIn: "ann@example.org", Fits: true, Tenant: "<b>", Role: role, Until: time.Now()})
+	}
+	withSignUp, other := invited, invited
+	withSignUp.SignUp, other.SignedIn = true, "eve@example.org"
+	samples["join"] = append(samples["join"], invited, withSignUp, other)
 	var homes []home
 	for _, state := range []contract.HomeState{contract.HomeReady, contract.HomeOffline, contract.HomeUnauthorized, contract.HomeWrongWorkspace, contract.HomeIndexing, ""} {
 		homes = append(homes, home{Name: "x", Enabled: true, Paired: true, Live: Live{Connected: true, Since: time.Now(), State: state, SiYuanVersion: "3.7.3", RTT: 1500 * time.Microsecond}})

@@ -114,7 +114,11 @@ func (c *Console) DoSignUp(w http.ResponseWriter, r *http.Request) {
 		page.Redirect(w, r, HomePath)
 	default:
 		c.Pages.Say(w, r, page.Good, "signup.done")
-		page.Redirect(w, r, c.Pages.SignIn())
+		to := c.Pages.SignIn()
+		if next := after(p.Link); next != HomePath {
+			to = to.With("next", next.String())
+		}
+		page.Redirect(w, r, to)
 	}
 }
 
@@ -190,7 +194,8 @@ func (c *Console) DoEnter(w http.ResponseWriter, r *http.Request) {
 
 // Provider sends a person to the identity provider.
 func (c *Console) Provider(w http.ResponseWriter, r *http.Request) {
-	at, err := c.People.AskProvider(w, r, people.Back(r, HomePath), r.URL.Query().Get("link"))
+	link := r.URL.Query().Get("link")
+	at, err := c.People.AskProvider(w, r, people.Back(r, after(link)), link)
 	if errors.Is(err, people.ErrClosed) {
 		c.Pages.Error(w, r, http.StatusNotFound)
 		return

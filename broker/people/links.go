@@ -21,6 +21,7 @@ const (
 	SignUpPath = "/console/signup"
 	ResetPath  = "/console/reset"
 	EnterPath  = "/console/enter"
+	JoinPath   = "/console/join"
 )
 
 // Links makes the links that operators give to people. It needs nothing that

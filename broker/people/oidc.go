@@ -242,7 +242,9 @@ func (p *People) accountOf(r *http.Request, who identity, f flow) (tenants.User,
 		if !inv.Operator && inv.Email != who.Email {
 			return u, fmt.Errorf("%w: the invitation is for another address", ErrNoAccount)
 		}
-		hash = hashOf(f.Link)
+		if !inv.Joins {
+			hash = hashOf(f.Link)
+		}
 	} else if p.SignUp != SignUpOpen {
 		return u, fmt.Errorf("%w: signing up needs an invitation", ErrNoAccount)
 	}

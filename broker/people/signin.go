@@ -109,10 +109,18 @@ type NewPerson struct {
 type Invitation struct {
 	Email    string // the only address it is good for; empty: any
 	Operator bool   // it makes the first person of the installation
+	Joins    bool   // it leads into a tenant, and is used up there
 }
 
 // Invited looks at a link for signing up without using it. ErrLink, ErrTooMany.
 func (p *People) Invited(r *http.Request, secret string) (Invitation, error) {
+	if JoinsTenant(secret) {
+		inv, err := p.InvitedInto(r, secret)
+		if err == nil && p.SignUp == SignUpClosed {
+			err = ErrLink
+		}
+		return Invitation{Email: inv.Email, Joins: true}, err
+	}
 	l, err := p.link(r, secret)
 	if err != nil {
 		return Invitation{}, err
@@ -128,7 +136,9 @@ func (p *People) Invited(r *http.Request, secret string) (Invitation, error) {
 
 // Join signs a new person up, with a tenant of their own. With a link they are
 // signed in at once. Without one they are not, and an address that is taken is
-// answered alike, so that nobody learns who has an account by asking here.
+// answered alike, so that nobody learns who has an account by asking here. A link
+// into a tenant is as none in this, because anybody who owns a tenant can make
+// one for any address; it stays good, to be accepted by who has signed in.
 //
 // ErrShort, ErrLong, ErrCommon, ErrClosed, ErrLink, ErrTooMany, and
 // tenants.ErrInvalid for an address that is none; with a link also
@@ -144,7 +154,9 @@ func (p *People) Join(w http.ResponseWriter, r *http.Request, n NewPerson) (sign
 		if inv.Email != "" {
 			n.Email = inv.Email
 		}
-		hash = hashOf(n.Link)
+		if !inv.Joins {
+			hash = hashOf(n.Link)
+		}
 	} else if p.SignUp != SignUpOpen {
 		return false, ErrClosed
 	}

@@ -12,7 +12,7 @@ begin
 
     -- Partitions of calls are not named here: nobody reaches them but through calls.
     execute format('grant select, insert, update, delete on
-        users, memberships, teams, team_members,
+        users, memberships, invitations, teams, team_members,
         instances, notebooks, connectors, agents,
         toggles, consents, notebook_levels, switches, shares, memories, personal_rules, feedback,
         oauth_clients, oauth_devices, oauth_codes, oauth_refresh_tokens,
@@ -28,7 +28,7 @@ begin
         policy_row_changed(), policy_tenant_changed(), policy_version_raised(), keep_an_owner(), number_revocation(),
         make_call_partitions(date, integer), drop_call_partitions(date),
         revocation_feed(bigint, integer), purge_revocations(),
-        number_ended_session(), ended_session_feed(bigint, integer), purge_ended_sessions(), purge_oauth(), purge_approvals(), purge_transfers(),
+        number_ended_session(), ended_session_feed(bigint, integer), purge_ended_sessions(), purge_oauth(), purge_approvals(), purge_transfers(), purge_invitations(),
         earn_coins(uuid[], bigint[], text[], text[], text[], timestamptz[]) to %I', service);
 
     execute format('grant insert on calls to %I', recorder);

@@ -93,7 +93,7 @@ func TestTheServiceOwnsNothingAndPartitionsAreGrantedToNobody(t *testing.T) {
 }
 
 // everywhere are all tables that hold a tenant's rows.
-var everywhere = []string{"tenants", "memberships", "teams", "team_members", "instances", "notebooks", "connectors", "agents",
+var everywhere = []string{"tenants", "memberships", "invitations", "teams", "team_members", "instances", "notebooks", "connectors", "agents",
 	"toggles", "consents", "notebook_levels", "switches", "shares", "memories", "personal_rules", "calls", "audit", "revocations", "ended_sessions", "oauth_codes", "oauth_refresh_tokens",
 	"approvals", "spent_confirmations", "transfers", "feedback", "mascots", "mascot_purchases"}
 
@@ -105,6 +105,9 @@ func (f fixture) fill(t *testing.T, h home) {
 	f.in(t, h.tenant, func(tx tenants.Tx) error {
 		team, err := tx.CreateTeam(ctx, "family")
 		must(t, err)
+		guest := invitationOf("invitation", "guest@example.org", tenants.Member, h.owner)
+		guest.ExpiresAt = time.Now().Add(time.Hour)
+		must2(t)(tx.Invite(ctx, guest))
 		must(t, tx.AddTeamMember(ctx, team.ID, h.owner))
 		must(t, tx.SetToggle(ctx, h.instance, tenants.Toggle{Tool: "fs", Action: "ls", Enabled: true}))
 		must(t, tx.SetConsent(ctx, h.instance, tenants.Consent{Tool: "block", Action: "delete", Mode: tenants.ConsentConsole}))
@@ -277,7 +280,7 @@ func TestTheRecorderCanAddCallsAndNothingElse(t *testing.T) {
 	for _, sql := range []string{
 		`update calls set tool = 'x'`, `delete from calls`, `truncate calls`,
 		`insert into users (id, email) values (gen_random_uuid(), 'x@example.org')`,
-		`select drop_call_partitions(current_date)`, `select revocation_feed(0, 1)`, `select ended_session_feed(0, 1)`, `select purge_ended_sessions()`, `select purge_oauth()`,
+		`select drop_call_partitions(current_date)`, `select revocation_feed(0, 1)`, `select ended_session_feed(0, 1)`, `select purge_ended_sessions()`, `select purge_oauth()`, `select purge_invitations()`,
 		`insert into calls_` + time.Now().UTC().Format("20060102") + ` default values`,
 		`create table t ()`,
 	} {

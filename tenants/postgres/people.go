@@ -200,8 +200,12 @@ func (t *tx) AddMember(ctx context.Context, user tenants.ID, role tenants.Role) 
 }
 
 func (t *tx) SetRole(ctx context.Context, user tenants.ID, role tenants.Role) error {
-	return t.exec(ctx, "role of member "+user.String(),
+	err := t.exec(ctx, "role of member "+user.String(),
 		`update memberships set role = $3 where tenant_id = $1 and user_id = $2`, t.tenant, user, string(role))
+	if err != nil {
+		return err
+	}
+	return t.endInvitations(ctx, user, role)
 }
 
 func (t *tx) RemoveMember(ctx context.Context, user tenants.ID) error {
@@ -234,6 +238,16 @@ func (t *tx) Teams(ctx context.Context) ([]tenants.Team, error) {
 
 func (t *tx) CreateTeam(ctx context.Context, name string) (tenants.Team, error) {
 	team := tenants.Team{ID: tenants.NewID(), Name: name}
+	if err := t.HoldMembers(ctx); err != nil {
+		return team, err
+	}
+	have, err := t.Teams(ctx)
+	if err != nil {
+		return team, err
+	}
+	if len(have) >= tenants.MaxTeams {
+		return team, fmt.Errorf("create team: %d are there: %w", len(have), tenants.ErrTooMany)
+	}
 	return team, t.run(ctx, "create team", `insert into teams (tenant_id, id, name) values ($1, $2, $3)`, t.tenant, team.ID, name)
 }
 

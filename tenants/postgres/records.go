@@ -158,6 +158,9 @@ func (s *Store) Maintain(ctx context.Context, now time.Time, keepDays int) error
 	if _, err := s.service.Exec(ctx, `select purge_transfers()`); err != nil {
 		return failure(err, "purge transfers")
 	}
+	if _, err := s.service.Exec(ctx, `select purge_invitations()`); err != nil {
+		return failure(err, "purge invitations")
+	}
 	if _, err := s.service.Exec(ctx, `select purge_oauth()`); err != nil {
 		return failure(err, "purge OAuth codes, tokens, devices and clients")
 	}
