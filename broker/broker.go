@@ -23,6 +23,7 @@ import (
 	"siyuan-broker/broker/levels"
 	"siyuan-broker/broker/mascot"
 	"siyuan-broker/broker/mcpserver"
+	"siyuan-broker/broker/members"
 	"siyuan-broker/broker/memory"
 	"siyuan-broker/broker/oauth"
 	"siyuan-broker/broker/page"
@@ -78,6 +79,7 @@ type Broker struct {
 	memory    *memory.Page
 	feedback  *feedback.Page
 	settings  *settings.Page
+	members   *members.Page
 
 	tls   *tls.Config
 	ready chan struct{} // closed when the listeners are open
@@ -174,6 +176,9 @@ func New(cfg Config, db *Database, version string, log *slog.Logger, change ...O
 		return nil, err
 	}
 	if err := b.newFeedback(); err != nil {
+		return nil, err
+	}
+	if err := b.newMembers(catalogue); err != nil {
 		return nil, err
 	}
 	if err := b.newSettings(catalogue); err != nil {

@@ -13,6 +13,7 @@ import (
 	"siyuan-broker/broker/cluster"
 	"siyuan-broker/broker/console"
 	"siyuan-broker/broker/feedback"
+	"siyuan-broker/broker/members"
 	"siyuan-broker/broker/memory"
 	"siyuan-broker/broker/oauth"
 	"siyuan-broker/broker/page"
@@ -28,6 +29,7 @@ func navigation() []page.NavItem {
 		{Path: console.HomePath, Key: "nav.home"},
 		{Path: page.Path(oauth.AgentsPath), Key: "nav.agents"},
 		{Path: page.Path(settings.PagePath), Key: "nav.settings"},
+		{Path: page.Path(members.PagePath), Key: "nav.people"},
 		{Path: page.Path(memory.PagePath), Key: "nav.memory"},
 		{Path: page.Path(feedback.PagePath), Key: "nav.feedback"},
 		{Path: page.Path(approvals.Path), Key: "nav.approvals"},

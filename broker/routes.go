@@ -77,6 +77,7 @@ func (b *Broker) routes() *echo.Echo {
 	e.POST("/console/connectors/:tenant/:id/revoke", pair)
 	b.activityRoutes(e)
 	b.settingsRoutes(e)
+	b.membersRoutes(e)
 	b.memoryRoutes(e)
 	b.feedbackRoutes(e)
 	return e
