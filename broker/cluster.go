@@ -175,6 +175,11 @@ func (e *ensemble) limit(l perMinute) mcpserver.Limit {
 	}
 }
 
+// callLimit is the limit of this installation, for whoever calls.
+func (b *Broker) callLimit() mcpserver.Limit {
+	return b.cluster.limit(perMinute{b.cfg.CallsPerMinute, b.cfg.ToolPerMinute, b.cfg.TenantPerMinute})
+}
+
 // validatePeers checks the settings of a node among others.
 func validatePeers(redisURL, listen, public, databaseURL string) error {
 	var bad []error

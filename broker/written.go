@@ -14,7 +14,8 @@ import (
 // consent desk.
 func (b *Broker) newActivity() (err error) {
 	desk := activity.NewDesk(activity.Config{
-		Store: b.db, Snapshots: b.snapshots, Relay: b.cluster.relay, Consent: b.consent, CallTimeout: b.cfg.CallTimeout, Now: b.now, Log: b.log,
+		Store: b.db, Snapshots: b.snapshots, Relay: b.cluster.relay, Consent: b.consent, Recorder: b.recorder, Limit: activity.Limit(b.callLimit()),
+		CallTimeout: b.cfg.CallTimeout, Now: b.now, Log: b.log,
 	})
 	b.activity, err = activity.NewPages(desk, b.pages, tenantPerson)
 	return err

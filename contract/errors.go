@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrorType is the coarse kind of a failure; agents branch on it. The set is
@@ -168,6 +169,11 @@ var vocabulary = []Entry{
 
 // Vocabulary returns the closed error table in its documented order.
 func Vocabulary() []Entry { return append([]Entry(nil), vocabulary...) }
+
+// Known reports whether a code is one of the vocabulary.
+func Known(c Code) bool {
+	return slices.ContainsFunc(vocabulary, func(e Entry) bool { return e.Code == c })
+}
 
 func entryOf(c Code) Entry {
 	for _, e := range vocabulary {

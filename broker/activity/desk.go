@@ -24,18 +24,30 @@ type Store interface {
 // Snapshots knows what agents may do; *admission.Cache does.
 type Snapshots interface {
 	Get(ctx context.Context, tenant, agent tenants.ID) (*admission.Snapshot, error)
+	InPlace(ctx context.Context, tenant, agent, person tenants.ID, role tenants.Role) (*admission.Snapshot, error)
 }
+
+// Recorder takes the record of a call; *recorder.Recorder does.
+type Recorder interface {
+	Record(c tenants.Call)
+}
+
+// Limit takes one call per minute from what limits a caller's use of a tool, over
+// all nodes; what names the limit that is used up, "" where none is.
+type Limit func(ctx context.Context, tenant, caller, tool string, perMinute int) (what string, retryAfter time.Duration)
 
 // Relay carries calls home.
 type Relay interface {
 	Call(ctx context.Context, tenant, instance string, call contract.Call, idempotent bool, progress func(contract.Progress)) contract.Result
 }
 
-// Config of a Desk. All fields but Now and Log are required.
+// Config of a Desk. All fields but Limit, Now and Log are required.
 type Config struct {
 	Store       Store
 	Snapshots   Snapshots
 	Relay       Relay
+	Recorder    Recorder
+	Limit       Limit // nil: calls are not counted
 	Consent     *consent.Desk
 	CallTimeout time.Duration // of one call home
 	Now         func() time.Time
@@ -60,9 +72,9 @@ func NewDesk(c Config) *Desk {
 // storeTimeout bounds one look at the store.
 const storeTimeout = 10 * time.Second
 
-// ErrEnded means that the agent has no access any more, so that nothing is asked
-// or done in its place.
-var ErrEnded = errors.New("the agent has no access any more")
+// ErrClosed means that the tenant or the instance is switched off, so that its home
+// is not asked.
+var ErrClosed = errors.New("the space or its workspace is switched off")
 
 // subject is one agent, before a person who may look at what it wrote. There is no
 // other way to one than Desk.subject.
@@ -71,23 +83,26 @@ type subject struct {
 	agent    tenants.Agent
 	member   string // e-mail of whom the agent works for; empty: of the person
 	instance string
+	ended    bool // the agent has no access any more: the person acts within their own
 	snap     *admission.Snapshot
 }
 
 // subject finds an agent for a person: their own, anybody's for those who manage
-// the tenant. tenants.ErrNotFound for all others, ErrEnded where it has no access.
+// the tenant. tenants.ErrNotFound for all others, ErrClosed where the home is not to
+// be asked.
 //
 // Homes are asked with the agent's own grant. It never reaches further than the
 // person: the member's shares bound it where the person is that member, and who
 // manages a tenant reads in it whatever the tenant's levels leave, which bound it
-// too.
+// too. An agent whose access has ended has no grant; the person's own takes its
+// place.
 func (d *Desk) subject(ctx context.Context, tenant, person, agent tenants.ID) (of subject, err error) {
 	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	of.person = person
-	err = d.cfg.Store.In(bounded, tenant, func(tx tenants.Tx) error {
-		m, err := tx.Member(bounded, person)
-		if err != nil {
+	var m tenants.Membership
+	err = d.cfg.Store.In(bounded, tenant, func(tx tenants.Tx) (err error) {
+		if m, err = tx.Member(bounded, person); err != nil {
 			return err
 		}
 		if of.agent, err = tx.Agent(bounded, agent); err != nil {
@@ -113,8 +128,13 @@ func (d *Desk) subject(ctx context.Context, tenant, person, agent tenants.ID) (o
 	if of.snap, err = d.cfg.Snapshots.Get(bounded, tenant, agent); err != nil {
 		return of, fmt.Errorf("look at agent: %w", err)
 	}
+	if of.ended = of.snap.InForce(d.cfg.Now()).EndsAccess(); of.ended {
+		if of.snap, err = d.cfg.Snapshots.InPlace(bounded, tenant, agent, person, m.Role); err != nil {
+			return of, fmt.Errorf("look at agent: %w", err)
+		}
+	}
 	if of.snap.InForce(d.cfg.Now()) != admission.Permitted {
-		return of, ErrEnded
+		return of, ErrClosed
 	}
 	return of, nil
 }
@@ -140,7 +160,13 @@ func (d *Desk) changes(ctx context.Context, of subject, c Choice, page, size int
 	if failed != nil {
 		return out, failed
 	}
-	return out, d.home(ctx, of, contract.Call{Action: tools.TimelineListChanges.Name, Args: args}, true, &out)
+	v := d.visit(of, contract.Call{Action: tools.TimelineListChanges.Name, Args: args})
+	failed = v.count(ctx)
+	if failed == nil {
+		failed = v.home(ctx, contract.MethodCall, true, &out)
+	}
+	v.end(failed)
+	return out, failed
 }
 
 // settled are arguments as they travel.
@@ -152,29 +178,6 @@ func settled(a *tools.Action, in any) (json.RawMessage, *contract.Error) {
 	return a.Validate(raw)
 }
 
-// home asks an agent's home in the agent's scope.
-func (d *Desk) home(ctx context.Context, of subject, call contract.Call, idempotent bool, out any) *contract.Error {
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.CallTimeout)
-	defer cancel()
-	p := of.snap.Principal
-	call.Server, call.Tool, call.Grant = contract.DefaultServer, tools.TimelineUndo.Tool, of.snap.Grant(d.cfg.Now())
-	if call.Method == "" {
-		call.Method = contract.MethodCall
-	}
-	if call.RequestID == "" {
-		call.RequestID = tenants.NewID().String()
-	}
-	call.ResultChars = of.snap.Limits.ResultChars
-	r := d.cfg.Relay.Call(ctx, p.Tenant.String(), p.Instance.String(), call, idempotent, nil)
-	if r.Err != nil {
-		return r.Err
-	}
-	if err := json.Unmarshal(r.Body, out); err != nil {
-		return contract.Internalf(err, "read the answer of %s", call.Action)
-	}
-	return nil
-}
-
 // undo takes back what a person saw and confirmed, at most once for one request.
 // A repeated request is told what came of the first.
 func (d *Desk) undo(ctx context.Context, of subject, c Choice, request tenants.ID) (out tools.TimelineUndoOut, err error) {
@@ -182,19 +185,29 @@ func (d *Desk) undo(ctx context.Context, of subject, c Choice, request tenants.I
 	if failed != nil {
 		return out, failed
 	}
-	call := contract.Call{Action: tools.TimelineUndo.Name, Args: args, RequestID: request.String()}
-	q, err := question(of, c, call, request)
+	v := d.visit(of, contract.Call{Action: tools.TimelineUndo.Name, Args: args, RequestID: request.String()})
+	defer func() {
+		if err == nil {
+			v.end(nil)
+		} else {
+			v.end(contract.AsError(err))
+		}
+	}()
+	if failed := v.count(ctx); failed != nil {
+		return out, failed
+	}
+	q, err := question(of, c, v.call, request)
 	if err != nil {
 		return out, err
 	}
-	if call.Replay, err = d.agree(ctx, of, call, q); err != nil {
+	if v.call.Replay, err = d.agree(ctx, v, q); err != nil {
 		return out, err
 	}
-	failed = d.home(ctx, of, call, false, &out)
+	failed = v.home(ctx, contract.MethodCall, false, &out)
 	if failed == nil {
 		return out, nil
 	}
-	if contract.CodeOf(failed) == contract.ConfirmationRequired && !call.Replay { // the home asks its owner too: nothing was done
+	if contract.CodeOf(failed) == contract.ConfirmationRequired && !v.call.Replay { // the home asks its owner too: nothing was done
 		if err := d.cfg.Consent.Keep(context.WithoutCancel(ctx), q, consent.Life(of.snap.Limits)); err != nil {
 			d.cfg.Log.WarnContext(ctx, "a person will be asked again", "error", err)
 		}
@@ -207,7 +220,7 @@ func question(of subject, c Choice, call contract.Call, request tenants.ID) (q c
 	p := of.snap.Principal
 	q = consent.Question{
 		Tenant: p.Tenant, Member: p.Member, Agent: p.Agent, Instance: p.Instance, Tool: tools.TimelineUndo.Tool, Action: call.Action,
-		RulesVersion: of.snap.RulesVersion, RequestID: request,
+		RulesVersion: of.snap.RulesVersion, RequestID: request, By: of.person,
 		Carry: func(ctx context.Context, tx tenants.Tx, agreed tenants.Approval) error {
 			return note(ctx, tx, of.person, c, agreed)
 		},
@@ -217,41 +230,26 @@ func question(of subject, c Choice, call contract.Call, request tenants.ID) (q c
 }
 
 // agree puts the person's confirmation where every agreement to a call of an agent
-// is kept, and uses it up; used says that this was done before.
-func (d *Desk) agree(ctx context.Context, of subject, call contract.Call, q consent.Question) (used bool, err error) {
+// is kept, with what the home says the undo would do, and uses it up; used says that
+// this was done before.
+func (d *Desk) agree(ctx context.Context, v *visit, q consent.Question) (used bool, err error) {
 	standing, _, err := d.cfg.Consent.Claim(ctx, q)
-	if err != nil || standing == consent.Used {
-		return standing == consent.Used, err
-	}
-	if standing == consent.Unasked {
-		if standing, err = d.confirm(ctx, of, call, q); err != nil {
-			return false, err
+	if err == nil && standing == consent.Unasked {
+		var shown contract.Preview
+		if failed := v.home(ctx, contract.MethodPreview, true, &shown); failed != nil {
+			return false, failed
 		}
+		standing, err = d.cfg.Consent.Agree(ctx, q, shown, consent.Life(v.of.snap.Limits))
 	}
-	if standing != consent.Granted {
+	switch {
+	case err != nil:
+		return false, err
+	case standing == consent.Used:
+		return true, nil
+	case standing != consent.Granted:
 		return false, contract.Fail(contract.ConfirmationInvalid, "The confirmation is not good for this undo (%s).", standing)
 	}
 	return false, nil
-}
-
-// confirm opens the question with what the home says the undo would do, answers it
-// for the person, and claims the answer.
-func (d *Desk) confirm(ctx context.Context, of subject, call contract.Call, q consent.Question) (consent.Standing, error) {
-	var shown contract.Preview
-	ask := call
-	ask.Method = contract.MethodPreview
-	if failed := d.home(ctx, of, ask, true, &shown); failed != nil {
-		return "", failed
-	}
-	a, err := d.cfg.Consent.Ask(ctx, q, shown, consent.Life(of.snap.Limits))
-	if err != nil {
-		return "", err
-	}
-	if err := d.cfg.Consent.Decide(ctx, q.Tenant, a.ID, of.person, true); err != nil {
-		return "", err
-	}
-	standing, _, err := d.cfg.Consent.Claim(ctx, q)
-	return standing, err
 }
 
 // note is the line of the audit log: who took back what of which agent.

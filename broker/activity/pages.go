@@ -76,8 +76,8 @@ func (p *Pages) subject(w http.ResponseWriter, r *http.Request) (of subject, ok 
 	case errors.Is(err, tenants.ErrNotFound):
 		p.pages.Error(w, r, http.StatusNotFound)
 		return of, false
-	case errors.Is(err, ErrEnded):
-		p.set.Show(w, r, http.StatusOK, "activity", activityPage{about: describe(of), Problem: "problem.ended"})
+	case errors.Is(err, ErrClosed):
+		p.set.Show(w, r, http.StatusOK, "activity", activityPage{about: describe(of), Problem: "problem.closed"})
 		return of, false
 	case err != nil:
 		p.fail(w, r, err)
@@ -177,7 +177,7 @@ func (p *Pages) undo(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, tenants.ErrTooMany):
 		view.Problem = "problem.many"
 	case errors.Is(err, consent.ErrGone):
-		view.Problem = "problem.ended"
+		view.Problem = "problem.gone"
 	case err != nil:
 		p.fail(w, r, err)
 		return

@@ -44,6 +44,8 @@ func TestPagesReadWellInEveryLanguage(t *testing.T) {
 	t.Parallel()
 	p := newPages(t)
 	about := about{Agent: "Claude", Instance: "Home", Member: "ann@example.org", List: "/console/agents/a/activity", Undo: "/console/agents/a/undo"}
+	ended := about
+	ended.Ended = true
 	sitting := tools.Sitting{ID: 3, Began: "2026-11-30T14:05:00+01:00", Last: "2026-11-30T14:07:00+01:00", Writes: 7, Undo: true, NotUndoable: []tools.LastingChange{{Action: "tag.rename", At: "2026-11-30T14:06:00+01:00"}}}
 	changed := tools.TimelineListChangesOut{Documents: said(), PageOut: tools.PageOut{Total: 60}}
 	full := activityPage{about: about, Later: "/x", Earlier: "/y", Sittings: []sittingView{
@@ -56,9 +58,9 @@ func TestPagesReadWellInEveryLanguage(t *testing.T) {
 	one.take(changed)
 	done.take(tools.TimelineUndoOut{Undone: 4, Left: 2, Documents: said(), CutOut: tools.CutOut{Truncated: true}})
 	samples := map[string][]any{
-		"activity": {activityPage{about: about}, full}, "undo": {undo, one, undoPage{about: about}}, "undone": {done, resultPage{about: about, Success: true}, resultPage{about: about, Problem: "problem.unknown", Again: true}},
+		"activity": {activityPage{about: about}, full, activityPage{about: ended}}, "undo": {undo, one, undoPage{about: about}}, "undone": {done, resultPage{about: about, Success: true}, resultPage{about: about, Problem: "problem.unknown", Again: true}},
 	}
-	for _, problem := range []string{"offline", "ended", "policy", "owner", "unsupported", "large", "many", "unknown", "failed"} {
+	for _, problem := range []string{"offline", "closed", "gone", "often", "policy", "owner", "unsupported", "large", "many", "unknown", "failed"} {
 		samples["activity"] = append(samples["activity"], activityPage{about: about, Problem: "problem." + problem})
 		samples["undo"] = append(samples["undo"], undoPage{about: about, Problem: "problem." + problem})
 	}
@@ -109,7 +111,7 @@ func TestEveryRefusalOfAHomeHasItsWords(t *testing.T) {
 		contract.ConnectorOffline: "offline", contract.SiYuanOffline: "offline", contract.SiYuanUnauthorized: "offline", contract.Offline: "offline",
 		contract.OutcomeUnknown: "unknown", contract.ActionDisabled: "policy", contract.PermissionDenied: "policy", contract.ConfirmationRequired: "owner",
 		contract.Unsupported: "unsupported", contract.UnknownTool: "unsupported", contract.UnknownAction: "unsupported", contract.TooLarge: "large", contract.Internal: "failed",
-		contract.ConfirmationInvalid: "failed",
+		contract.ConfirmationInvalid: "failed", contract.RateLimited: "often",
 	} {
 		if got := problemOf(contract.Fail(code, "x")); got != "problem."+want {
 			t.Errorf("%s: %s", code, got)

@@ -15,6 +15,7 @@ type about struct {
 	Agent    string
 	Instance string
 	Member   string // e-mail of whom it works for; empty: of the person who looks
+	Ended    bool   // it has no access any more
 	List     string // path of the list
 	Undo     string // path of the preview
 }
@@ -22,7 +23,7 @@ type about struct {
 func describe(of subject) about {
 	base := "/console/agents/" + of.agent.ID.String()
 	return about{
-		Agent: contract.PlainText(of.agent.Name, contract.PreviewRunes), Instance: of.instance, Member: of.member,
+		Agent: contract.PlainText(of.agent.Name, contract.PreviewRunes), Instance: of.instance, Member: of.member, Ended: of.ended,
 		List: base + "/activity", Undo: base + "/undo",
 	}
 }
@@ -185,6 +186,8 @@ func problemOf(err *contract.Error) string {
 		return "problem.owner"
 	case code == contract.Unsupported, code == contract.UnknownTool, code == contract.UnknownAction:
 		return "problem.unsupported"
+	case code == contract.RateLimited:
+		return "problem.often"
 	case code == contract.TooLarge:
 		return "problem.large"
 	}

@@ -115,6 +115,16 @@ func (c *Cache) Get(ctx context.Context, tenant, agent tenants.ID) (*Snapshot, e
 	return nil, err
 }
 
+// InPlace is the snapshot of a person in the place of an agent whose access has
+// ended, see CompileInPlace. It is loaded anew and not kept.
+func (c *Cache) InPlace(ctx context.Context, tenant, agent, person tenants.ID, role tenants.Role) (*Snapshot, error) {
+	t, err := c.store.LoadSnapshot(ctx, tenant, agent)
+	if err != nil {
+		return nil, fmt.Errorf("load snapshot of agent %s: %w", agent, err)
+	}
+	return CompileInPlace(t, person, role, c.catalogue), nil
+}
+
 // load merges the loads of one principal since its tenant's last change. The
 // store's answer is waited for without the caller, who may go away.
 func (c *Cache) load(ctx context.Context, key cacheKey, changes, doubts uint64) (*Snapshot, error) {

@@ -102,6 +102,21 @@ func Compile(t *tenants.Snapshot, catalogue *tools.Catalogue) *Snapshot {
 	return s
 }
 
+// CompileInPlace is what a person may do in the place of an agent whose access has
+// ended: what they may do themselves on its instance, with all that bounds members
+// there, and no workspace switch. person has the role that the store has for them
+// now. A plain member is somebody in the place of their own agents only: of others'
+// nothing is left, because t has no shares but those of the agent's member.
+func CompileInPlace(t *tenants.Snapshot, person tenants.ID, role tenants.Role, catalogue *tools.Catalogue) *Snapshot {
+	own := *t
+	if own.Role = role; !role.Manages() && person != t.Member {
+		own.Role, own.Shares = "", nil
+	}
+	own.Agent.RevokedAt, own.Agent.ExpiresAt = time.Time{}, time.Time{}
+	own.Agent.Ceiling, own.Agent.Tools, own.Switches = contract.ReadWriteDelete, nil, nil
+	return Compile(&own, catalogue)
+}
+
 func stateOf(t *tenants.Snapshot) Reason {
 	switch {
 	case !t.Agent.RevokedAt.IsZero():

@@ -122,3 +122,46 @@ func BenchmarkDecide(b *testing.B) {
 		}
 	}
 }
+
+// A person in the place of an agent whose access has ended has what they have
+// themselves, whatever the agent had: held against a snapshot of an agent of their
+// own that is not bounded further.
+func TestAPersonInAnEndedAgentsPlaceHasTheirOwnRights(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(9, 10))
+	for range 2000 {
+		f := random(r)
+		f.Agent.RevokedAt, f.Agent.ExpiresAt = noon.Add(-time.Hour), noon.Add(-time.Minute)
+		for _, c := range []struct {
+			person tenants.ID
+			role   tenants.Role
+		}{{f.Member, f.Role}, {f.Member, tenants.Member}, {tenants.NewID(), tenants.Owner}, {tenants.NewID(), tenants.Admin}} {
+			s := CompileInPlace(f, c.person, c.role, catalogue)
+			own := *f
+			own.Member, own.Role, own.Switches = c.person, c.role, nil
+			own.Agent.RevokedAt, own.Agent.ExpiresAt, own.Agent.Tools, own.Agent.Ceiling = time.Time{}, time.Time{}, nil, contract.ReadWriteDelete
+			want := Compile(&own, catalogue)
+			for _, notebook := range []string{work, private, fresh} {
+				if got := s.Level(notebook); got != want.Level(notebook) {
+					t.Fatalf("%s of %v: level %s, want %s", notebook, c, got, want.Level(notebook))
+				}
+			}
+			if got := s.InForce(noon); got != want.InForce(noon) || got.EndsAccess() && c.role.Valid() {
+				t.Fatalf("%v: %s, want %s", c, got, want.InForce(noon))
+			}
+			if g := s.Grant(noon); len(g.Switches) != 0 || g.Agent.ID != f.Agent.ID.String() {
+				t.Fatalf("grant %+v", g)
+			}
+		}
+		for _, role := range []tenants.Role{tenants.Member, ""} {
+			if s := CompileInPlace(f, tenants.NewID(), role, catalogue); s.InForce(noon) == Permitted || s.Level(work) != contract.None {
+				t.Fatalf("a stranger with role %q: %s, %s", role, s.InForce(noon), s.Level(work))
+			}
+		}
+	}
+	f := facts()
+	f.Agent.RevokedAt = noon
+	if CompileInPlace(f, f.Member, f.Role, catalogue); f.Agent.RevokedAt.IsZero() {
+		t.Error("the facts were changed")
+	}
+}

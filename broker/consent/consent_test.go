@@ -1,6 +1,7 @@
 package consent_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -400,3 +401,57 @@ func TestAnAgreementIsHeldAgainstTheStoreWhenItIsUsed(t *testing.T) {
 		}
 	}
 }
+
+// A person who makes a call in an agent's place agrees to it themselves, and needs
+// no access of the agent's.
+func TestAPersonAgreesToTheirOwnCallOnce(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	agree := func(q consent.Question) (consent.Standing, error) {
+		return o.one.Agree(t.Context(), q, contract.Preview{}, 10*time.Minute)
+	}
+	carried := 0
+	q := o.question(t, o.bo)
+	q.By, q.Carry = o.owner, func(_ context.Context, _ tenants.Tx, a tenants.Approval) error {
+		if a.DecidedBy != o.owner {
+			t.Errorf("carried out for %s", a.DecidedBy)
+		}
+		carried++
+		return nil
+	}
+	o.in(t, func(tx tenants.Tx) error { return tx.RevokeAgent(t.Context(), q.Agent) })
+	for _, want := range []consent.Standing{consent.Granted, consent.Used, consent.Used} {
+		if got, err := agree(q); err != nil || got != want {
+			t.Errorf("%s, %v; want %s", got, err, want)
+		}
+	}
+	if got := o.claim(t, q); got != consent.Used || carried != 1 {
+		t.Errorf("%s, carried out %d times", got, carried)
+	}
+	other := q
+	other.Arguments[0] ^= 1
+	if got, err := agree(other); err != nil || got != consent.Other {
+		t.Errorf("other arguments: %s, %v", got, err)
+	}
+	for name, person := range map[string]tenants.ID{"another member": o.cy, "a stranger": tenants.NewID()} {
+		q := o.question(t, o.bo)
+		if q.By = person; !errors.Is(agreeError(agree(q)), consent.ErrGone) {
+			t.Errorf("%s may agree", name)
+		}
+		if got := o.claim(t, q); got != consent.Unasked {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	// What could not be carried out was not agreed to.
+	failed := o.question(t, o.bo)
+	failed.By, failed.Carry = o.bo, func(context.Context, tenants.Tx, tenants.Approval) error { return errors.New("away") }
+	if _, err := agree(failed); err == nil {
+		t.Error("no error")
+	}
+	failed.Carry = nil
+	if got, err := agree(failed); err != nil || got != consent.Granted {
+		t.Errorf("after the failure: %s, %v", got, err)
+	}
+}
+
+func agreeError(_ consent.Standing, err error) error { return err }

@@ -140,6 +140,64 @@ func describe(ctx context.Context, tx tenants.Tx, a tenants.Approval, now time.T
 	return p, nil
 }
 
+// Agree is a person's yes to a call that they make themselves, in an agent's place
+// (Question.By): it is put, answered and used up at once, so that nobody else can
+// use it. Any Standing but Granted means that nothing was. tenants.ErrTooMany, and
+// ErrGone for who may not agree to it.
+func (d *Desk) Agree(ctx context.Context, q Question, shown contract.Preview, life time.Duration) (st Standing, err error) {
+	a := d.approval(q, life)
+	if a.Preview, err = json.Marshal(shown.Clean()); err != nil {
+		return "", fmt.Errorf("agree: %w", err)
+	}
+	err = d.in(ctx, q.Tenant, func(ctx context.Context, tx tenants.Tx) error {
+		m, err := tx.Member(ctx, q.By)
+		if err != nil {
+			return err
+		}
+		if !mayDecide(m, a) {
+			return ErrGone
+		}
+		before, err := tx.ApprovalOf(ctx, q.Agent, q.RequestID)
+		if err == nil { // somebody was quicker, with the same form
+			st = standing(before, q, a.CreatedAt)
+			return nil
+		} else if !errors.Is(err, tenants.ErrNotFound) {
+			return err
+		}
+		if err := tx.OpenApproval(ctx, a, tenants.ApprovalBounds{PerAgent: perAgent, InAll: perTenant}); err != nil {
+			return err
+		}
+		if err := answer(ctx, tx, a, q.By, true, a.CreatedAt); err != nil {
+			return err
+		}
+		a.DecidedBy, st = q.By, Granted
+		return use(ctx, tx, q, a, a.CreatedAt)
+	})
+	switch {
+	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, ErrGone):
+		return "", ErrGone
+	case err != nil:
+		return "", fmt.Errorf("agree: %w", err)
+	}
+	return st, nil
+}
+
+// answer notes a person's answer, with its line in the audit log.
+func answer(ctx context.Context, tx tenants.Tx, a tenants.Approval, person tenants.ID, yes bool, now time.Time) error {
+	if err := tx.DecideApproval(ctx, a.ID, person, yes, now); err != nil {
+		return err
+	}
+	verb := "approval.deny"
+	if yes {
+		verb = "approval.approve"
+	}
+	detail, err := json.Marshal(map[string]string{"action": a.Tool + "." + a.Action, "agent": a.AgentID.String(), "request": a.RequestID.String()})
+	if err != nil {
+		return err
+	}
+	return tx.Audit(ctx, tenants.AuditEntry{ActorKind: "member", ActorID: person, Verb: verb, Object: "approval:" + a.ID.String(), Detail: detail})
+}
+
 // Decide is a person's answer. It reaches a waiting call on any node at once.
 // ErrGone.
 func (d *Desk) Decide(ctx context.Context, tenant, approval, person tenants.ID, yes bool) error {
@@ -159,18 +217,7 @@ func (d *Desk) Decide(ctx context.Context, tenant, approval, person tenants.ID, 
 		if _, err := describe(ctx, tx, a, now); err != nil {
 			return err
 		}
-		if err := tx.DecideApproval(ctx, approval, person, yes, now); err != nil {
-			return err
-		}
-		verb := "approval.deny"
-		if yes {
-			verb = "approval.approve"
-		}
-		detail, err := json.Marshal(map[string]string{"action": a.Tool + "." + a.Action, "agent": a.AgentID.String(), "request": a.RequestID.String()})
-		if err != nil {
-			return err
-		}
-		return tx.Audit(ctx, tenants.AuditEntry{ActorKind: "member", ActorID: person, Verb: verb, Object: "approval:" + approval.String(), Detail: detail})
+		return answer(ctx, tx, a, person, yes, now)
 	})
 	switch {
 	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, ErrGone):

@@ -14,6 +14,7 @@ import (
 	"siyuan-broker/broker/admission"
 	"siyuan-broker/broker/consent"
 	"siyuan-broker/broker/here"
+	"siyuan-broker/broker/recorder"
 	"siyuan-broker/contract"
 	"siyuan-broker/contract/disclosure"
 	"siyuan-broker/contract/tools"
@@ -341,31 +342,16 @@ func help(tool *tools.Tool, topic string, snap *admission.Snapshot) (json.RawMes
 // record hands the call to the recorder and the log: ids, durations and sizes,
 // never contents.
 func (s *Server) record(ctx context.Context, c *invocation, bytesOut int, err *contract.Error) {
-	now, p := s.cfg.Now(), c.who.Snapshot.Principal
+	p := c.who.Snapshot.Principal
 	rec := tenants.Call{
-		TenantID: p.Tenant, ID: tenants.NewID(), StartedAt: c.who.Arrived, InstanceID: p.Instance, MemberID: p.Member, AgentID: p.Agent,
-		Tool: c.tool, Action: c.action, RequestID: c.requestID, Outcome: tenants.OutcomeOK,
-		BytesIn: int64(c.bytesIn), BytesOut: int64(bytesOut), Legs: c.legs(now),
+		TenantID: p.Tenant, ID: tenants.NewID(), InstanceID: p.Instance, MemberID: p.Member, AgentID: p.Agent,
+		Tool: c.tool, Action: c.action, RequestID: c.requestID, BytesIn: int64(c.bytesIn), BytesOut: int64(bytesOut),
 	}
 	if _, known := s.cfg.Catalogue.Tool(c.tool); !known {
 		rec.Tool = "" // the caller's own words
 	}
-	if contract.IsID(c.stats.Notebook) {
-		rec.NotebookID = c.stats.Notebook
-	}
-	code := contract.Code("")
-	if err != nil {
-		if code = contract.CodeOf(err); !s.codes[code] {
-			code = contract.Internal
-		}
-		rec.Outcome, rec.ErrorType, rec.ErrorCode = tenants.OutcomeError, string(contract.Fail(code, "").Type), string(code)
-		if code == contract.OutcomeUnknown {
-			rec.Outcome = tenants.OutcomeUnknown
-		}
-	}
-	if !c.admitted.IsZero() && code != contract.ConnectorOffline {
-		rec.ConnectorID = c.who.Snapshot.Connector
-	}
+	course := recorder.Course{Arrived: c.who.Arrived, Admitted: c.admitted, Waited: c.waited, Relayed: c.relayed, Stats: c.stats, Err: err}
+	code := course.Enter(&rec, c.who.Snapshot.Connector, s.cfg.Now())
 	s.cfg.Recorder.Record(rec)
 	if err == nil && !s.cfg.Log.Enabled(ctx, slog.LevelDebug) {
 		return
@@ -383,26 +369,3 @@ func (s *Server) record(ctx context.Context, c *invocation, bytesOut int, err *c
 		s.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "call refused or failed", append(attrs, slog.String("code", string(code)))...)
 	}
 }
-
-// legs splits the time of a call. What the connector measured is believed only
-// as far as it fits into the time waited for it.
-func (c *invocation) legs(now time.Time) tenants.Legs {
-	l := tenants.Legs{Total: now.Sub(c.who.Arrived)}
-	if c.admitted.IsZero() {
-		l.Admission = l.Total
-		return l
-	}
-	l.Consent = clamp(c.waited, c.admitted.Sub(c.who.Arrived))
-	l.Admission = c.admitted.Sub(c.who.Arrived) - l.Consent
-	home := clamp(micros(c.stats.TotalUS), c.relayed)
-	l.Kernel = clamp(micros(c.stats.KernelUS), home)
-	l.Home, l.Tunnel = home-l.Kernel, c.relayed-home
-	return l
-}
-
-func micros(us int64) time.Duration {
-	const hour = int64(time.Hour / time.Microsecond)
-	return time.Duration(min(us, hour)) * time.Microsecond
-}
-
-func clamp(d, limit time.Duration) time.Duration { return max(0, min(d, limit)) }

@@ -59,7 +59,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: c, origins: map[string]bool{}, codes: map[contract.Code]bool{},
+		cfg: c, origins: map[string]bool{},
 		sessions: newSessionTable(c.MaxSessions, c.MaxTenantSessions, c.MaxNodeSessions),
 		tickets:  newTicketKeys(c.Keys, c.Now), ended: newEndedSet(), chores: make(chan chore, choresMax),
 		live: newLive(), changes: newChanges(),
@@ -71,9 +71,6 @@ func New(c Config) (*Server, error) {
 		}
 		s.addresses = append(s.addresses, a)
 		s.origins[a.origin] = true
-	}
-	for _, e := range contract.Vocabulary() {
-		s.codes[e.Code] = true
 	}
 	for _, o := range c.Origins {
 		s.origins[o] = true

@@ -31,7 +31,15 @@ type agentsPage struct {
 	Tenant string // empty: the person belongs to none
 	All    bool   // of all members, not only one's own
 	Agents []agentRow
+	Ended  []agentRow // taken back lately: what they wrote can still be undone
 }
+
+// Of agents whose access was taken back, those are shown whose writes a home may
+// still undo (undo_days at its default), the last ones.
+const (
+	endedShown = 30 * 24 * time.Hour
+	endedMost  = 50
+)
 
 type agentRow struct {
 	ID       tenants.ID
@@ -46,6 +54,7 @@ type agentRow struct {
 	Used     time.Time // zero: never
 	Expires  time.Time // zero: never
 	Expired  bool
+	Revoked  time.Time // zero: not
 }
 
 // ServeAgents lists agents: their own to members, everybody's to owners and
@@ -63,7 +72,8 @@ func (s *Server) ServeAgents(w http.ResponseWriter, r *http.Request) {
 	}
 	p := agentsPage{Tenant: m.TenantName, All: m.Role.Manages()}
 	err := s.cfg.Store.In(r.Context(), m.TenantID, func(tx tenants.Tx) (err error) {
-		p.Agents, err = s.agentRows(r.Context(), tx, who.ID)
+		all, err := s.agentRows(r.Context(), tx, who.ID)
+		p.split(all, s.now())
 		return err
 	})
 	if err != nil {
@@ -73,14 +83,28 @@ func (s *Server) ServeAgents(w http.ResponseWriter, r *http.Request) {
 	s.pages.Show(w, r, http.StatusOK, "agents", p)
 }
 
-// agentRows are the agents that a member may see. The role is read here, where
+// split puts the agents whose access was taken back apart, the last one first.
+func (p *agentsPage) split(all []agentRow, now time.Time) {
+	for _, row := range all {
+		switch {
+		case row.Revoked.IsZero():
+			p.Agents = append(p.Agents, row)
+		case now.Sub(row.Revoked) < endedShown:
+			p.Ended = append(p.Ended, row)
+		}
+	}
+	slices.SortStableFunc(p.Ended, func(a, b agentRow) int { return b.Revoked.Compare(a.Revoked) })
+	p.Ended = p.Ended[:min(len(p.Ended), endedMost)]
+}
+
+// agentRows are the agents that a member may see, also those without access. The role is read here, where
 // it decides.
 func (s *Server) agentRows(ctx context.Context, tx tenants.Tx, member tenants.ID) ([]agentRow, error) {
 	m, err := tx.Member(ctx, member)
 	if err != nil {
 		return nil, err
 	}
-	filter := tenants.AgentFilter{MemberID: member}
+	filter := tenants.AgentFilter{MemberID: member, IncludeRevoked: true}
 	emails := map[tenants.ID]string{}
 	if m.Role.Manages() {
 		filter.MemberID = tenants.ID{}
@@ -109,7 +133,7 @@ func (s *Server) agentRows(ctx context.Context, tx tenants.Tx, member tenants.ID
 		rows[i] = agentRow{
 			ID: a.ID, Name: plainName(a.Name, shownName), Token: a.Origin == tenants.FromToken, Instance: names[a.InstanceID],
 			Level: a.Ceiling, Tools: strings.Join(a.Tools, ", "), Made: a.CreatedAt, Used: a.LastUsedAt, Expires: a.ExpiresAt,
-			Expired: !a.ExpiresAt.IsZero() && !s.now().Before(a.ExpiresAt),
+			Expired: !a.ExpiresAt.IsZero() && !s.now().Before(a.ExpiresAt), Revoked: a.RevokedAt,
 		}
 		if a.MemberID != member {
 			rows[i].Member = cmp.Or(emails[a.MemberID], "?")

@@ -43,7 +43,7 @@ func TestEveryPageRendersInEveryLanguage(t *testing.T) {
 		"agents": {agentsPage{}, agentsPage{Tenant: "Home"}, agentsPage{Tenant: "Home", All: true, Agents: []agentRow{
 			{Name: "Claude", Client: "claude.ai", Instance: "Notes", Member: "b@example.org", Level: contract.ReadWrite, Tools: "block", Made: now, Used: now, Expires: now},
 			{Name: "script", Token: true, Instance: "Notes", Level: contract.ReadWriteDelete, Made: now, Expired: true}, {Level: contract.Read},
-		}}},
+		}, Ended: []agentRow{{Name: "Cursor", Instance: "Notes", Member: "b@example.org", Made: now, Revoked: now}, {Name: "old", Instance: "Notes", Revoked: now}}}},
 		"token":   append(forms, tokenPage{}, tokenPage{Token: "abc", Name: "script", Expires: now, MCP: "https://notes.example/mcp"}),
 		"connect": {connectPage{"https://notes.example/mcp", "siyuan", false}, connectPage{"http://127.0.0.1:8080/mcp", "siyuan", true}},
 	})

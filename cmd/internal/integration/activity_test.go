@@ -268,11 +268,80 @@ func TestWhatAnAgentWroteIsForItsMemberAndTheManagersOnly(t *testing.T) {
 	if got := x.log(t, "agent.undo"); len(got) != 0 {
 		t.Errorf("something was undone: %+v", got)
 	}
-	x.change(func(tx tenants.Tx) error { return tx.RevokeAgent(t.Context(), x.agent) })
-	eventually(t, "the agent has no access", func() bool {
-		_, body := bo.do(http.MethodGet, x.path("/activity"), nil)
-		return strings.Contains(body, "has no access any more") && !strings.Contains(body, "Plan")
-	})
+}
+
+// An owner takes the access of an agent away that did damage, and then the damage.
+func TestWhatAnAgentWithoutAccessWroteIsTakenBackByWhoMay(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(x *shared, tx tenants.Tx) error{
+		"revoked": func(x *shared, tx tenants.Tx) error { return tx.RevokeAgent(x.w.t.Context(), x.agent) },
+		"expired": func(x *shared, tx tenants.Tx) error {
+			ended := time.Now().Add(-time.Minute)
+			_, err := tx.UpdateAgent(x.w.t.Context(), x.agent, tenants.AgentUpdate{ExpiresAt: &ended})
+			return err
+		},
+		"its member has left": func(x *shared, tx tenants.Tx) error { return tx.RemoveMember(x.w.t.Context(), x.bo.owner) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newShared(t)
+			report, secret := x.doc(t, x.own, x.work, "Report"), x.doc(t, x.own, x.private, "Secret plan")
+			before := x.text(t, report)
+			x.add(t, x.theirs, report, "a mistake")
+			x.add(t, x.theirs, secret, "another")
+			x.unshare(t, x.private)
+			bo, cy, ada := x.bo.person(), x.join("cy").person(), x.person()
+			x.change(func(tx tenants.Tx) error { return end(x, tx) })
+			eventually(t, "the agent has no access", func() bool {
+				_, body := ada.do(http.MethodGet, x.path("/activity"), nil)
+				return strings.Contains(body, "has no access any more")
+			})
+			if name == "revoked" {
+				ada.see(x.w.url+"/console/agents", "Access taken back", x.agent.String()+"/activity")
+			}
+
+			// The member sees what they may read themselves, others nothing.
+			if resp, body := bo.do(http.MethodGet, x.path("/activity"), nil); name == "its member has left" {
+				if resp.StatusCode == http.StatusOK && strings.Contains(body, "Report") {
+					t.Errorf("who has left is shown %s", body)
+				}
+			} else if !strings.Contains(body, "Report") || strings.Contains(body, "Secret") {
+				t.Errorf("the member is shown %d\n%s", resp.StatusCode, body)
+			}
+			if resp, _ := cy.do(http.MethodGet, x.path("/activity"), nil); resp.StatusCode != http.StatusNotFound {
+				t.Errorf("another member: %d", resp.StatusCode)
+			}
+
+			// What the tenant does not let be written, nobody writes here either.
+			list := ada.see(x.path("/activity"), "Report", "Secret plan")
+			sitting := x.path("/undo?sitting=" + sittingOf(t, list))
+			x.change(func(tx tenants.Tx) error { return tx.SetLevel(t.Context(), x.instance, x.private, contract.Read) })
+			fields := form(ada.see(sitting, "the level in its notebook is too low for it"))
+			resp, body := ada.do(http.MethodPost, x.path("/undo"), fields)
+			if resp.StatusCode != http.StatusOK || !strings.Contains(body, "Documents brought back: 1") {
+				t.Fatalf("undo: %d\n%s", resp.StatusCode, body)
+			}
+			if got := x.text(t, report); got != before {
+				t.Errorf("the document says %q, said %q", got, before)
+			}
+			if got := x.text(t, secret); !strings.Contains(got, "another") {
+				t.Errorf("written where nobody may: %q", got)
+			}
+			if got := x.log(t, "agent.undo"); len(got) != 1 || got[0].ActorID != x.owner || got[0].Object != "agent:"+x.agent.String() {
+				t.Errorf("the audit log has %+v", got)
+			}
+			eventually(t, "the undo is in the record of calls", func() bool {
+				var calls []tenants.Call
+				x.change(func(tx tenants.Tx) (err error) {
+					calls, err = tx.Calls(t.Context(), tenants.CallFilter{AgentID: x.agent, Tool: "timeline", MemberID: x.owner})
+					return err
+				})
+				return slices.ContainsFunc(calls, func(c tenants.Call) bool {
+					return c.Action == "undo" && c.Outcome == tenants.OutcomeOK && c.RequestID == fields.Get("request")
+				})
+			})
+		})
+	}
 }
 
 func TestTheHomesOwnerIsAskedAboutAPersonsUndoToo(t *testing.T) {
