@@ -27,7 +27,6 @@ type Server struct {
 	cfg       Config
 	addresses []address
 	origins   map[string]bool
-	codes     map[contract.Code]bool // the error table; homes may send anything
 
 	chain                 http.Handler // everything behind the checks on the request itself
 	sdk                   http.Handler // the SDK's lane, behind its own idea of identity
