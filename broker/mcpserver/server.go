@@ -13,7 +13,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"siyuan-broker/contract"
 	"siyuan-broker/tenants"
 )
 

@@ -3,6 +3,7 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -44,7 +45,8 @@ type kind struct {
 	consent tenants.Consent // the action whose policy is chosen; empty: there is none to choose
 	always  bool            // allow does not let it through
 	person  bool            // an agent may not confirm it itself
-	shown   []string        // what the person reads
+	shown   []string        // what the person reads in a form
+	page    []string        // and on the page of the call
 	prepare func(t *testing.T, x *wiped)
 	call    func(t *testing.T, x *wiped) deed
 }
@@ -67,11 +69,12 @@ func kinds() []kind {
 			return call(t.Context(), x.plain, "fs", map[string]any{"action": "read", "path": path}).code == ""
 		}}
 	}
+	removed := []string{"<dt>Documents</dt><dd>1</dd>", "<dt>Blocks</dt><dd>2</dd>", "<span class=\"badge\">Document</span>", "/Work/Old"}
 	return []kind{
-		{"a dangerous action", tenants.Consent{Tool: "document", Action: "remove"}, false, false, []string{"1 document, 2 blocks", "“/Work/Old"}, nil, remove},
-		{"a plugin's tool by its own name", tenants.Consent{Tool: "extension", Action: "plugin_call"}, false, true, []string{"plugin__desk_tools__ring"}, offerPlugin, ring},
-		{"a write above the budget", tenants.Consent{}, true, true, []string{"fs.write"}, spendBudget, write},
-		{"a dangerous action above the budget", tenants.Consent{Tool: "document", Action: "remove"}, true, false, []string{"1 document, 2 blocks"}, spendBudget, func(t *testing.T, x *wiped) deed {
+		{"a dangerous action", tenants.Consent{Tool: "document", Action: "remove"}, false, false, []string{"1 document, 2 blocks", "“/Work/Old"}, removed, nil, remove},
+		{"a plugin's tool by its own name", tenants.Consent{Tool: "extension", Action: "plugin_call"}, false, true, []string{"plugin__desk_tools__ring"}, []string{"<span class=\"badge\">Tool</span>", "plugin__desk_tools__ring", "Called with", "&#34;times&#34;:1"}, offerPlugin, ring},
+		{"a write above the budget", tenants.Consent{}, true, true, []string{"fs.write"}, []string{"fs.write"}, spendBudget, write},
+		{"a dangerous action above the budget", tenants.Consent{Tool: "document", Action: "remove"}, true, false, []string{"1 document, 2 blocks"}, removed, spendBudget, func(t *testing.T, x *wiped) deed {
 			doc := x.old[0]
 			x.old = x.old[1:]
 			return deed{"document", map[string]any{"action": "remove", "id": doc}, func() bool { return x.gone(t, doc) }}
@@ -190,8 +193,18 @@ type encounter struct {
 	link  atomic.Value // string: where the waiting call was approved
 }
 
+// approve answers on the page of the call, which shows what the home says of it.
 func (e *encounter) approve(t *testing.T, link string) {
 	t.Helper()
+	resp, body := e.person.do(http.MethodGet, link, nil)
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("%s: the page of the call: %d", e.name, resp.StatusCode)
+	}
+	for _, want := range e.k.page {
+		if !strings.Contains(body, want) {
+			t.Errorf("%s: the page does not show %q:\n%s", e.name, want, body)
+		}
+	}
 	if to := e.person.submit(link, url.Values{"do": {"approve"}}); to.Path != "/console/approvals" {
 		t.Errorf("%s: the answer led to %s", e.name, to)
 	}
