@@ -22,20 +22,20 @@ func (b Below) target() (Notebook, Block) { return b.place.Notebook, Block{} }
 func (b Below) owner() *Session           { return b.place.Notebook.s }
 func (b Below) key() string               { return "below " + string(b.place.id()) }
 func (b Below) also() []string            { return []string{"notebook " + b.place.Notebook.ID()} }
-func (b Below) of() []siyuan.ID           { return []siyuan.ID{b.place.Notebook.info.ID} }
+func (b Below) of() []siyuan.ID           { return []siyuan.ID{b.place.Notebook.id} }
 
 // again demands that a document is still where its level was proven.
 func (b Below) again(ctx context.Context) error {
 	s, d := b.owner(), b.place.Doc
 	if d == nil {
-		return s.prove(b.place.Notebook.info.ID, contract.ReadWrite)
+		return s.prove(b.place.Notebook.id, contract.ReadWrite)
 	}
 	s.forget(d.id)
 	p, err := s.find(ctx, d.id, "document")
 	if err != nil {
 		return err
 	}
-	if p.box != d.nb.info.ID {
+	if p.box != d.nb.id {
 		return contract.Fail(contract.StateChanged, "Document %s was moved to another notebook; nothing was written.", d.ID())
 	}
 	return s.prove(p.box, contract.ReadWrite)

@@ -45,7 +45,7 @@ func (s *Session) Decks(ctx context.Context) ([]Deck, error) {
 		return nil, err
 	}
 	inUse := map[string]bool{}
-	if !s.whole() && len(s.order) > 0 {
+	if !s.whole() && len(s.sidebar().order) > 0 {
 		found, err := s.g.sql(ctx, fmt.Sprintf("SELECT DISTINCT value FROM attributes WHERE name = 'custom-riff-decks' AND box IN (%s) LIMIT %d", s.boxes(), maxCards))
 		if err != nil {
 			return nil, err
@@ -120,7 +120,7 @@ func (s *Session) cardsOf(ctx context.Context, deck siyuan.ID) ([]Flashcard, err
 			return nil, err
 		}
 		for _, b := range got.Blocks {
-			if _, readable := s.notebooks[b.Box]; readable && b.RiffCard != nil {
+			if _, readable := s.sidebar().notebooks[b.Box]; readable && b.RiffCard != nil {
 				states[string(b.ID)] = b
 				ids = append(ids, string(b.ID))
 			}

@@ -27,7 +27,7 @@ func (s *Session) ExactDoc(ctx context.Context, id string, need contract.Level) 
 
 // notRoot refuses the document that a notebook has of its own.
 func (d Doc) notRoot() error {
-	if d.id != d.nb.info.ID {
+	if d.id != d.nb.id {
 		return nil
 	}
 	return contract.Fail(contract.InvalidTarget, "%s is a notebook, not a document in one.", d.ID()).
@@ -64,8 +64,8 @@ type Place struct {
 
 // Place proves a level for the place that a document's or notebook's id names.
 func (s *Session) Place(ctx context.Context, id string, need contract.Level) (Place, error) {
-	if n, ok := s.notebooks[siyuan.ID(id)]; ok {
-		return Place{Notebook: n}, firstErr(s.prove(n.info.ID, need), n.Reachable())
+	if n, ok := s.sidebar().notebooks[siyuan.ID(id)]; ok {
+		return Place{Notebook: n}, firstErr(s.prove(n.id, need), n.Reachable())
 	}
 	b, err := s.block(ctx, siyuan.ID(id), "document", need)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Session) PlaceAt(ctx context.Context, n Notebook, storage string, need 
 	if err != nil {
 		return Place{}, err
 	}
-	if d.id == n.info.ID {
+	if d.id == n.id {
 		return Place{Notebook: n}, nil
 	}
 	return Place{Notebook: n, Doc: &d}, nil
@@ -107,7 +107,7 @@ func (p Place) Targets() []Target {
 // id is what the kernel calls the place.
 func (p Place) id() siyuan.ID {
 	if p.Doc == nil {
-		return p.Notebook.info.ID
+		return p.Notebook.id
 	}
 	return p.Doc.id
 }
@@ -133,7 +133,7 @@ func (p Place) folder() string {
 // enough.
 func (s *Session) MayLeave(from, to Notebook) error {
 	need := contract.ReadWrite
-	if from.info.ID != to.info.ID {
+	if from.id != to.id {
 		need = contract.ReadWriteDelete
 	}
 	return firstErr(s.use(from, need), s.use(to, contract.ReadWrite))

@@ -80,56 +80,108 @@ func New(r *siyuan.Reader, w *siyuan.Writer, opt Options) *Guard {
 // Workspace is the notebooks of the kernel at one moment, hidden ones too. It
 // is what the home policy needs to resolve names, and what a session starts
 // from; it must not be shown to agents.
-type Workspace struct{ notebooks []siyuan.Notebook }
+type Workspace struct{ list *onDemand }
+
+// onDemand is a list that is fetched at the first look. Many reads never look,
+// since the block tree says where a block stands.
+type onDemand struct {
+	fetch func() ([]siyuan.Notebook, error)
+
+	mu        sync.Mutex
+	looked    bool
+	notebooks []siyuan.Notebook // read-only
+	err       error
+}
+
+func (l *onDemand) get() ([]siyuan.Notebook, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.looked {
+		l.notebooks, l.err = l.fetch()
+		l.looked = true
+	}
+	return l.notebooks, l.err
+}
 
 // Workspace lists the notebooks. It is one kernel call, or none for a call that
 // waited for that of another.
 func (g *Guard) Workspace(ctx context.Context) (Workspace, error) {
-	all, err := g.lists.get(ctx, func(ctx context.Context) ([]siyuan.Notebook, error) {
-		all, _, err := g.r.Notebooks(ctx)
-		return all, err
-	})
-	if err != nil {
-		return Workspace{}, err
-	}
-	return Workspace{all}, nil
+	w := g.WorkspaceOnDemand(ctx)
+	_, err := w.list.get()
+	return w, err
+}
+
+// WorkspaceOnDemand lists them at the first look, under the context given here.
+// It is for calls that only read, which ask Failed in the end.
+func (g *Guard) WorkspaceOnDemand(ctx context.Context) Workspace {
+	return Workspace{&onDemand{fetch: func() ([]siyuan.Notebook, error) {
+		return g.lists.get(ctx, func(ctx context.Context) ([]siyuan.Notebook, error) {
+			all, _, err := g.r.Notebooks(ctx)
+			return all, err
+		})
+	}}}
 }
 
 // Infos is the list as the connector reports it to its broker and policy.
-func (w Workspace) Infos() []contract.NotebookInfo {
-	infos := make([]contract.NotebookInfo, len(w.notebooks))
-	for i, n := range w.notebooks {
+func (w Workspace) Infos() ([]contract.NotebookInfo, error) {
+	notebooks, err := w.list.get()
+	infos := make([]contract.NotebookInfo, len(notebooks))
+	for i, n := range notebooks {
 		infos[i] = contract.NotebookInfo{ID: string(n.ID), Name: n.Name, Icon: n.Icon, Closed: n.Closed}
 	}
-	return infos
+	return infos, err
+}
+
+// Failed is why the list could not be had, if somebody looked at it. A session
+// then took the workspace for empty, so nothing that came of it counts.
+func (w Workspace) Failed() error {
+	w.list.mu.Lock()
+	defer w.list.mu.Unlock()
+	return w.list.err
+}
+
+// all is the list, empty where it could not be had.
+func (w Workspace) all() []siyuan.Notebook {
+	notebooks, _ := w.list.get() // Failed tells
+	return notebooks
 }
 
 // Session is the kernel as one caller may use it during one call. It remembers
 // where blocks are, so it must not outlive the call.
 type Session struct {
-	g         *Guard
-	grant     *contract.Grant
-	author    Author
-	started   Workspace              // as it was then, hidden notebooks too
-	notebooks map[siyuan.ID]Notebook // readable ones
-	order     []siyuan.ID            // of the sidebar
+	g       *Guard
+	grant   *contract.Grant
+	author  Author
+	started Workspace // as it was then, hidden notebooks too
+	sidebar func() sidebar
 
 	mu      sync.Mutex
 	places  map[siyuan.ID]place
 	touched siyuan.ID
 }
 
+// sidebar is the notebooks that the caller may read.
+type sidebar struct {
+	notebooks map[siyuan.ID]Notebook
+	order     []siyuan.ID
+}
+
 // Session opens the workspace for the holder of a grant, which must already be
 // restricted by the home policy.
 func (g *Guard) Session(w Workspace, effective *contract.Grant) *Session {
 	author := Author{Scope: strings.Join([]string{effective.Tenant, effective.Instance, effective.Member, effective.Agent.ID}, "/"), Name: effective.Agent.Name}
-	s := &Session{g: g, grant: effective, author: author, started: w, notebooks: map[siyuan.ID]Notebook{}, places: map[siyuan.ID]place{}}
-	for _, n := range w.notebooks {
-		if level := s.level(n.ID); level.Allows(contract.Read) {
-			s.notebooks[n.ID] = Notebook{s: s, info: n, level: level}
-			s.order = append(s.order, n.ID)
+	s := &Session{g: g, grant: effective, author: author, started: w, places: map[siyuan.ID]place{}}
+	s.sidebar = sync.OnceValue(func() sidebar {
+		all := w.all()
+		readable := sidebar{notebooks: make(map[siyuan.ID]Notebook, len(all))}
+		for _, n := range all {
+			if level := s.level(n.ID); level.Allows(contract.Read) {
+				readable.notebooks[n.ID] = Notebook{s: s, id: n.ID, seen: &n, level: level}
+				readable.order = append(readable.order, n.ID)
+			}
 		}
-	}
+		return readable
+	})
 	return s
 }
 

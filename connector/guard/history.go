@@ -30,7 +30,7 @@ func (s *Session) History(ctx context.Context, d Doc) ([]Version, error) {
 		return nil, err
 	}
 	const byID = 3
-	q := siyuan.HistoryQuery{Query: string(d.id), Notebook: d.nb.info.ID, Type: byID}
+	q := siyuan.HistoryQuery{Query: string(d.id), Notebook: d.nb.id, Type: byID}
 	var versions []Version
 	for page := 1; ; page++ {
 		times, err := s.g.r.SearchHistory(ctx, q, page)
@@ -61,7 +61,7 @@ func (s *Session) History(ctx context.Context, d Doc) ([]Version, error) {
 func ofDoc(file string, d Doc) bool {
 	parts := strings.Split(strings.TrimPrefix(file, "/"), "/")
 	return path.Clean(file) == file && len(parts) >= 4 && parts[0] == "history" &&
-		parts[2] == string(d.nb.info.ID) && parts[len(parts)-1] == string(d.id)+".sy"
+		parts[2] == string(d.nb.id) && parts[len(parts)-1] == string(d.id)+".sy"
 }
 
 // VersionDOM is a kept state of a document as block DOM; isMarkdown says that

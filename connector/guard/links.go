@@ -50,7 +50,7 @@ func (s *Session) Backlinks(ctx context.Context, b Block) (links []Backlink, mor
 // refRows reads the references made in readable notebooks, one more than the
 // limit to tell whether there are more.
 func (s *Session) refRows(ctx context.Context, condition string) ([]siyuan.Row, error) {
-	if len(s.order) == 0 {
+	if len(s.sidebar().order) == 0 {
 		return nil, nil
 	}
 	return s.g.sql(ctx, fmt.Sprintf("SELECT block_id, def_block_id FROM refs WHERE box IN (%s) AND %s ORDER BY block_id, def_block_id LIMIT %d", s.boxes(), condition, maxRefs+1))
@@ -226,6 +226,6 @@ func (s *Session) DocInfo(ctx context.Context, d Doc) (DocInfo, error) {
 	if err != nil {
 		return DocInfo{}, err
 	}
-	below, err := s.g.r.Docs(ctx, d.nb.info.ID, d.path)
+	below, err := s.g.r.Docs(ctx, d.nb.id, d.path)
 	return DocInfo{Title: attrs["title"], Icon: attrs["icon"], Attrs: attrs, Backlinks: len(links), Children: len(below)}, err
 }

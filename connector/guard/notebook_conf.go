@@ -21,12 +21,12 @@ func (s *Session) NotebookConf(ctx context.Context, n Notebook) (NotebookConf, e
 	if err := s.use(n, contract.Read); err != nil {
 		return NotebookConf{}, err
 	}
-	conf, err := s.g.r.NotebookConf(ctx, n.info.ID)
+	conf, err := s.g.r.NotebookConf(ctx, n.id)
 	if err != nil {
-		return NotebookConf{}, s.vanished(err, "notebook", n.info.ID)
+		return NotebookConf{}, s.vanished(err, "notebook", n.id)
 	}
 	for _, box := range []*string{&conf.RefCreateSaveBox, &conf.DocCreateSaveBox} {
-		if _, ok := s.notebooks[siyuan.ID(*box)]; !ok {
+		if _, ok := s.sidebar().notebooks[siyuan.ID(*box)]; !ok {
 			*box = ""
 		}
 	}
@@ -44,9 +44,9 @@ func (tx *Tx) SetNotebookPaths(ctx context.Context, n Notebook, p NotebookPaths)
 	if err := tx.coversTree(n); err != nil {
 		return err
 	}
-	before, err := tx.s.g.r.NotebookConf(ctx, n.info.ID)
+	before, err := tx.s.g.r.NotebookConf(ctx, n.id)
 	if err != nil {
-		return tx.s.vanished(err, "notebook", n.info.ID)
+		return tx.s.vanished(err, "notebook", n.id)
 	}
 	changes := map[string]any{}
 	for _, c := range []struct {
@@ -77,13 +77,13 @@ func (tx *Tx) SetNotebookPaths(ctx context.Context, n Notebook, p NotebookPaths)
 		}
 	}
 	err = tx.step(ctx, Step{Op: "notebook.conf", ID: n.ID(), Marks: []Mark{{LookConf, n.ID(), confMark(before), confMark(then)}}}, func(w *siyuan.Writer) error {
-		_, err := w.SetNotebookConf(ctx, n.info.ID, changes)
+		_, err := w.SetNotebookConf(ctx, n.id, changes)
 		return err
 	})
 	if err != nil && !answered(err) {
 		return err
 	}
-	after, err := tx.s.g.r.NotebookConf(ctx, n.info.ID)
+	after, err := tx.s.g.r.NotebookConf(ctx, n.id)
 	if err != nil {
 		return err
 	}

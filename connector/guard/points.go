@@ -322,14 +322,14 @@ func (g *Guard) newestVersion(ctx context.Context, id siyuan.ID) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return g.keptFile(ctx, Doc{nb: Notebook{info: siyuan.Notebook{ID: at.Notebook}}, id: id}, "update")
+	return g.keptFile(ctx, Doc{nb: Notebook{id: at.Notebook}, id: id}, "update")
 }
 
 // keptFile is the newest file that SiYuan kept of a document under its notebook
 // when that was done to it.
 func (g *Guard) keptFile(ctx context.Context, d Doc, op string) (string, error) {
 	const byID = 3
-	q := siyuan.HistoryQuery{Query: string(d.id), Notebook: d.nb.info.ID, Op: op, Type: byID}
+	q := siyuan.HistoryQuery{Query: string(d.id), Notebook: d.nb.id, Op: op, Type: byID}
 	times, err := g.r.SearchHistory(ctx, q, 1)
 	if err != nil {
 		return "", err

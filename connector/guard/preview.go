@@ -145,7 +145,7 @@ func (s *Session) inside(ctx context.Context, ids []siyuan.ID, rows []Row) (all 
 // only; rows of databases are told to those who see all of them, because a
 // database may have a part in a hidden notebook.
 func (s *Session) count(ctx context.Context, p *contract.Preview, w whereabouts) error {
-	if len(s.order) == 0 {
+	if len(s.sidebar().order) == 0 {
 		return nil
 	}
 	for _, q := range []struct {

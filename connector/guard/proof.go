@@ -16,24 +16,37 @@ import (
 // one.
 type Notebook struct {
 	s     *Session
-	info  siyuan.Notebook
+	id    siyuan.ID
 	level contract.Level
+	seen  *siyuan.Notebook // what is known of it; nil: what the list says
+}
+
+// info is what SiYuan says of the notebook. Of one that was made after the list
+// it is the id alone.
+func (n Notebook) info() siyuan.Notebook {
+	switch listed, ok := n.s.sidebar().notebooks[n.id]; {
+	case n.seen != nil:
+		return *n.seen
+	case ok:
+		return *listed.seen
+	}
+	return siyuan.Notebook{ID: n.id}
 }
 
 // ID is the notebook's id.
-func (n Notebook) ID() string { return string(n.info.ID) }
+func (n Notebook) ID() string { return string(n.id) }
 
 // Name is the notebook's name; several may share one.
-func (n Notebook) Name() string { return n.info.Name }
+func (n Notebook) Name() string { return n.info().Name }
 
 // Icon is an emoji's hex code, the path of an image, or "".
-func (n Notebook) Icon() string { return n.info.Icon }
+func (n Notebook) Icon() string { return n.info().Icon }
 
 // Closed reports whether the notebook is closed: its notes cannot be reached.
-func (n Notebook) Closed() bool { return n.info.Closed }
+func (n Notebook) Closed() bool { return n.info().Closed }
 
 // TopDocs is how many documents stand right below the notebook.
-func (n Notebook) TopDocs() int { return n.info.SubFileCount }
+func (n Notebook) TopDocs() int { return n.info().SubFileCount }
 
 // Level is what the caller may do in the notebook.
 func (n Notebook) Level() contract.Level { return n.level }
@@ -178,21 +191,21 @@ func (s *Session) prove(notebook siyuan.ID, need contract.Level) error {
 // Notebook proves a level in a notebook. It may be closed: see
 // [Notebook.Reachable].
 func (s *Session) Notebook(id string, need contract.Level) (Notebook, error) {
-	n, ok := s.notebooks[siyuan.ID(id)]
+	n, ok := s.sidebar().notebooks[siyuan.ID(id)]
 	if !ok {
 		return Notebook{}, notFound("notebook", siyuan.ID(id))
 	}
-	s.touch(n.info.ID)
-	return n, s.prove(n.info.ID, need)
+	s.touch(n.id)
+	return n, s.prove(n.id, need)
 }
 
 // Reachable fails with notebook_closed or notebook_locked when the notes of the
 // notebook cannot be reached.
 func (n Notebook) Reachable() error {
-	switch {
-	case n.info.Encrypted && !n.info.Unlocked:
+	switch info := n.info(); {
+	case info.Encrypted && !info.Unlocked:
 		return contract.Fail(contract.NotebookLocked, "Notebook %s is encrypted and locked.", n.ID())
-	case n.info.Closed:
+	case info.Closed:
 		return contract.Fail(contract.NotebookClosed, "Notebook %s is closed.", n.ID())
 	}
 	return nil
@@ -201,20 +214,17 @@ func (n Notebook) Reachable() error {
 // Notebooks lists the notebooks the caller may read, in the order of the
 // sidebar.
 func (s *Session) Notebooks() []Notebook {
-	list := make([]Notebook, len(s.order))
-	for i, id := range s.order {
-		list[i] = s.notebooks[id]
+	readable := s.sidebar()
+	list := make([]Notebook, len(readable.order))
+	for i, id := range readable.order {
+		list[i] = readable.notebooks[id]
 	}
 	return list
 }
 
-// notebook is the reference for a notebook the caller may read, also for one
-// that was made after the session began.
+// notebook is the reference for a notebook the caller may read.
 func (s *Session) notebook(id siyuan.ID) Notebook {
-	if n, ok := s.notebooks[id]; ok {
-		return n
-	}
-	return Notebook{s: s, info: siyuan.Notebook{ID: id}, level: s.level(id)}
+	return Notebook{s: s, id: id, level: s.level(id)}
 }
 
 // Block proves a level for a block.
@@ -250,7 +260,7 @@ func (s *Session) use(n Notebook, need contract.Level) error {
 	if n.s != s {
 		return contract.Internalf(errors.New("guard: reference of another session"), "use notebook")
 	}
-	return s.prove(n.info.ID, need)
+	return s.prove(n.id, need)
 }
 
 // lookups bounds the block tree questions of one session that run at once.

@@ -15,13 +15,13 @@ func (s *Session) DocsIn(ctx context.Context, p Place) ([]Node, error) {
 	if err := p.Notebook.Reachable(); err != nil {
 		return nil, err
 	}
-	files, err := s.g.r.Docs(ctx, p.Notebook.info.ID, p.Storage())
+	files, err := s.g.r.Docs(ctx, p.Notebook.id, p.Storage())
 	if err != nil {
-		return nil, s.vanished(err, "notebook", p.Notebook.info.ID)
+		return nil, s.vanished(err, "notebook", p.Notebook.id)
 	}
 	nodes := make([]Node, 0, len(files))
 	for _, f := range files {
-		if f.ID != p.Notebook.info.ID { // a notebook's root document is the notebook
+		if f.ID != p.Notebook.id { // a notebook's root document is the notebook
 			nodes = append(nodes, Node{ID: string(f.ID), Name: f.Name, Icon: f.Icon, Path: f.Path, ChildCount: f.SubFileCount, Cut: f.SubFileCount > 0})
 		}
 	}

@@ -79,7 +79,7 @@ func (s *Session) Candidates(ctx context.Context, from Block, text string, docsO
 // the order of their ids. What the caller may not read is not there. more says
 // that the list stopped at a limit.
 func (s *Session) InvalidRefs(ctx context.Context) (ids []string, more bool, err error) {
-	if len(s.order) == 0 {
+	if len(s.sidebar().order) == 0 {
 		return nil, false, nil
 	}
 	boxes := s.boxes()
@@ -110,7 +110,7 @@ var idInName = regexp.MustCompile(`-` + idPattern + `(\.[^.]*)?$`)
 // contains a text, with one of the extensions if any are given. more says that
 // not all were looked through.
 func (s *Session) Assets(ctx context.Context, text string, exts []string) (files []AssetName, more bool, err error) {
-	if len(s.order) == 0 {
+	if len(s.sidebar().order) == 0 {
 		return nil, false, nil
 	}
 	found, err := s.g.sql(ctx, fmt.Sprintf("SELECT DISTINCT path FROM assets WHERE box IN (%s) ORDER BY path LIMIT %d", s.boxes(), maxAssets+1))
@@ -237,7 +237,7 @@ func (s *Session) databasesOf(ctx context.Context, docs []siyuan.ID) (map[siyuan
 
 // Place is the document as a place for others.
 func (d Doc) Place() Place {
-	if d.id == d.nb.info.ID {
+	if d.id == d.nb.id {
 		return Place{Notebook: d.nb}
 	}
 	return Place{Notebook: d.nb, Doc: &d}

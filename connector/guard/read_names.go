@@ -28,7 +28,7 @@ func (s *Session) DocsNamed(ctx context.Context, p Place, titles []string, need 
 			return nil, err
 		}
 		below, inside := strings.CutPrefix(b.doc.path, p.folder()+"/")
-		if inside && b.doc.nb.info.ID == p.Notebook.info.ID && strings.Count(below, "/")+1 == len(titles) {
+		if inside && b.doc.nb.id == p.Notebook.id && strings.Count(below, "/")+1 == len(titles) {
 			docs = append(docs, b.doc)
 		}
 	}
@@ -55,7 +55,7 @@ func (s *Session) idsNamed(ctx context.Context, p Place, titles []string) ([]siy
 		}
 		hpath = above + hpath
 	}
-	return s.g.r.IDsByHPath(ctx, p.Notebook.info.ID, hpath)
+	return s.g.r.IDsByHPath(ctx, p.Notebook.id, hpath)
 }
 
 func (s *Session) walkTitles(ctx context.Context, p Place, titles []string) (ids []siyuan.ID, err error) {
@@ -64,12 +64,12 @@ func (s *Session) walkTitles(ctx context.Context, p Place, titles []string) (ids
 		ids = nil
 		var next []string
 		for _, folder := range folders {
-			files, err := s.g.r.Docs(ctx, p.Notebook.info.ID, folder)
+			files, err := s.g.r.Docs(ctx, p.Notebook.id, folder)
 			if err != nil {
 				return nil, err
 			}
 			for _, f := range files {
-				if f.Name == title && f.ID != p.Notebook.info.ID {
+				if f.Name == title && f.ID != p.Notebook.id {
 					next, ids = append(next, f.Path), append(ids, f.ID)
 				}
 			}
@@ -104,7 +104,7 @@ func (s *Session) DocsBelow(ctx context.Context, places []Place, limit int) (doc
 
 func (s *Session) entries(found []siyuan.Row, limit int) (docs []DocEntry, more bool, err error) {
 	for _, r := range found[:min(len(found), limit)] {
-		if n, readable := s.notebooks[siyuan.ID(r.Text("box"))]; readable {
+		if n, readable := s.sidebar().notebooks[siyuan.ID(r.Text("box"))]; readable {
 			docs = append(docs, DocEntry{ID: r.Text("id"), Title: withoutZWSP(r.Text("content")), Path: r.Text("path"), HPath: r.Text("hpath"), Shared: r.Int("shared") != 0, Notebook: n})
 		}
 	}

@@ -31,7 +31,7 @@ type Row struct {
 // of this package; every value in them goes through quoteSQL. Query embeds are
 // never among the rows, because theirs holds the text of what they found.
 func (s *Session) rows(ctx context.Context, condition, order string, limit int) ([]Row, error) {
-	if len(s.order) == 0 {
+	if len(s.sidebar().order) == 0 {
 		return nil, nil
 	}
 	stmt := fmt.Sprintf("SELECT id, parent_id, root_id, box, path, hpath, name, alias, memo, tag, content, markdown, type, subtype, created, updated"+
@@ -44,7 +44,7 @@ func (s *Session) rows(ctx context.Context, condition, order string, limit int) 
 }
 
 // boxes are the readable notebooks as a SQL list.
-func (s *Session) boxes() string { return sqlList(s.order) }
+func (s *Session) boxes() string { return sqlList(s.sidebar().order) }
 
 func sqlList(ids []siyuan.ID) string {
 	quoted := make([]string, len(ids))
@@ -59,7 +59,7 @@ func sqlList(ids []siyuan.ID) string {
 func (s *Session) show(ctx context.Context, found []siyuan.Row) ([]Row, error) {
 	seen := map[string]bool{}
 	found = slices.DeleteFunc(found, func(r siyuan.Row) bool {
-		_, readable := s.notebooks[siyuan.ID(r.Text("box"))]
+		_, readable := s.sidebar().notebooks[siyuan.ID(r.Text("box"))]
 		again := seen[r.Text("id")]
 		seen[r.Text("id")] = true
 		return !readable || again || r.Text("type") == "query_embed"
@@ -80,7 +80,7 @@ func (s *Session) show(ctx context.Context, found []siyuan.Row) ([]Row, error) {
 		}
 		rows[i] = Row{
 			ID: r.Text("id"), Type: r.Text("type"), SubType: r.Text("subtype"), RootID: r.Text("root_id"), ParentID: r.Text("parent_id"),
-			Notebook: s.notebooks[siyuan.ID(r.Text("box"))], Path: r.Text("path"), HPath: hpathOf(r), Content: strings.TrimSpace(content),
+			Notebook: s.sidebar().notebooks[siyuan.ID(r.Text("box"))], Path: r.Text("path"), HPath: hpathOf(r), Content: strings.TrimSpace(content),
 			Markdown: withoutZWSP(masked[i]), Name: html.UnescapeString(r.Text("name")), Alias: html.UnescapeString(r.Text("alias")),
 			Memo: html.UnescapeString(r.Text("memo")), Tags: tagsOf(r.Text("tag")), Created: r.Text("created"), Updated: r.Text("updated"),
 			masked: masked[i] != texts[i],
@@ -157,7 +157,7 @@ type Bookmark struct {
 
 // Bookmarks lists the bookmarks in what the caller may read, by label.
 func (s *Session) Bookmarks(ctx context.Context) ([]Bookmark, error) {
-	if len(s.order) == 0 {
+	if len(s.sidebar().order) == 0 {
 		return nil, nil
 	}
 	found, err := s.g.sql(ctx, fmt.Sprintf("SELECT block_id, value FROM attributes WHERE name = 'bookmark' AND box IN (%s) ORDER BY value, block_id LIMIT %d", s.boxes(), maxTagged))

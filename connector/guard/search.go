@@ -136,14 +136,14 @@ var searchPath = regexp.MustCompile(`^(` + idPattern + `)((?:/` + idPattern + `)
 func (s *Session) searchPaths(within []string) ([]string, error) {
 	var paths []string
 	if within == nil {
-		return plainIDs(s.order), nil
+		return plainIDs(s.sidebar().order), nil
 	}
 	for _, p := range within {
 		m := searchPath.FindStringSubmatch(strings.TrimPrefix(p, "/"))
 		if m == nil {
 			return nil, contract.InvalidFields(contract.Field{Path: "paths", Message: "must be notebook ids, or notebook id and storage path such as <notebook>/<document>.sy"})
 		}
-		if _, ok := s.notebooks[siyuan.ID(m[1])]; ok {
+		if _, ok := s.sidebar().notebooks[siyuan.ID(m[1])]; ok {
 			paths = append(paths, m[1]+m[2])
 		}
 	}
@@ -160,10 +160,10 @@ func (s *Session) insideOf(ctx context.Context, b *Block) (func(siyuan.Block) bo
 	}
 	if b.IsDoc() {
 		folder := strings.TrimSuffix(b.doc.path, ".sy") + "/"
-		if b.doc.id == b.doc.nb.info.ID {
+		if b.doc.id == b.doc.nb.id {
 			folder = "/"
 		}
-		box := b.doc.nb.info.ID
+		box := b.doc.nb.id
 		return func(r siyuan.Block) bool {
 			return r.RootID == b.id || r.Box == box && strings.HasPrefix(r.Path, folder)
 		}, nil
@@ -189,7 +189,7 @@ func (s *Session) insideOf(ctx context.Context, b *Block) (func(siyuan.Block) bo
 // out of them.
 func (s *Session) filterHits(ctx context.Context, q Query, rows []siyuan.Block, inside func(siyuan.Block) bool) ([]Hit, error) {
 	rows = slices.DeleteFunc(rows, func(r siyuan.Block) bool {
-		_, readable := s.notebooks[r.Box]
+		_, readable := s.sidebar().notebooks[r.Box]
 		return !readable || r.Type == "NodeBlockQueryEmbed" || q.Types != nil && !q.Types[typeCode(r.Type)] || inside != nil && !inside(r) ||
 			q.HasTags != nil && *q.HasTags != (r.Tag != "")
 	})
@@ -243,7 +243,7 @@ func (s *Session) hit(r siyuan.Block, content string, cut bool) Hit {
 		hpath += unmarked(r.Content)
 	}
 	return Hit{
-		ID: string(r.ID), Type: typeCode(r.Type), SubType: r.SubType, Notebook: s.notebooks[r.Box],
+		ID: string(r.ID), Type: typeCode(r.Type), SubType: r.SubType, Notebook: s.sidebar().notebooks[r.Box],
 		RootID: string(r.RootID), HPath: hpath, Content: content, Cut: cut, Updated: r.IAL["updated"],
 	}
 }

@@ -34,7 +34,7 @@ func (s *Session) Semantic(ctx context.Context, q Query) (hits []Hit, more bool,
 		return nil, false, err
 	}
 	rows = slices.DeleteFunc(uniqueRows(rows), func(r siyuan.Block) bool {
-		_, readable := s.notebooks[r.Box]
+		_, readable := s.sidebar().notebooks[r.Box]
 		return !readable || r.Type == "NodeBlockQueryEmbed" || q.Types != nil && !q.Types[typeCode(r.Type)] ||
 			q.SubTypes != nil && !q.SubTypes[r.SubType]
 	})

@@ -77,7 +77,7 @@ func (s *Session) scoped(ctx context.Context, stmt string, limit int) (rows []si
 		return nil, false, contract.Internalf(err, "judge statement")
 	}
 	scope := sqlscope.Scope{All: s.whole()}
-	for _, id := range s.order {
+	for _, id := range s.sidebar().order {
 		scope.Notebooks = append(scope.Notebooks, string(id))
 	}
 	plan, err := judge.Scope(ctx, stmt, scope, limit)

@@ -187,7 +187,7 @@ func (s *Session) notebookState(ctx context.Context, n Notebook, structure bool)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(all, func(x siyuan.Notebook) bool { return x.ID == n.info.ID })
+	i := slices.IndexFunc(all, func(x siyuan.Notebook) bool { return x.ID == n.id })
 	if i < 0 {
 		return "gone", nil
 	}

@@ -72,7 +72,7 @@ func (s *Session) TagUse(ctx context.Context, label string, below bool, need con
 
 // tagged are the rows of the blocks with a tag, or with one below it.
 func (s *Session) tagged(ctx context.Context, label string, below bool) ([]siyuan.Row, error) {
-	if len(s.order) == 0 {
+	if len(s.sidebar().order) == 0 {
 		return nil, nil
 	}
 	found, err := s.g.sql(ctx, fmt.Sprintf("SELECT id, root_id, type, tag FROM blocks WHERE box IN (%s) AND instr(tag, %s) ORDER BY id LIMIT %d", s.boxes(), quoteSQL("#"+label), maxTagBlocks+1))

@@ -64,7 +64,7 @@ func templatePath(p string) (string, bool) {
 // path. Of hidden notebooks only those are asked from whom nothing is hidden.
 func (s *Session) usingTemplates(ctx context.Context) (map[string][]siyuan.ID, error) {
 	using := map[string][]siyuan.ID{}
-	for _, id := range s.order {
+	for _, id := range s.sidebar().order {
 		conf, err := s.g.r.NotebookConf(ctx, id)
 		if err != nil {
 			return nil, s.vanished(err, "notebook", id)

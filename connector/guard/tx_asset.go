@@ -94,7 +94,7 @@ func (s *Session) FileToChange(ctx context.Context, file string, need contract.L
 			return a, err
 		}
 	}
-	for _, n := range s.started.notebooks {
+	for _, n := range s.started.all() {
 		if n.Closed { // what links to the file there cannot be known
 			if err := s.prove(n.ID, need); err != nil {
 				return a, err

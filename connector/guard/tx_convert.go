@@ -32,7 +32,7 @@ func (tx *Tx) DuplicateDoc(ctx context.Context, d Doc) (Doc, error) {
 		return Doc{}, err
 	}
 	var made siyuan.DocCopy
-	mark := Mark{LookBelow, pathMark(d.nb.info.ID, beside.Storage()), belowMark(len(before)), belowMark(len(before) + 1)}
+	mark := Mark{LookBelow, pathMark(d.nb.id, beside.Storage()), belowMark(len(before)), belowMark(len(before) + 1)}
 	err = tx.step(ctx, Step{Op: "document.duplicate", ID: d.ID(), Marks: []Mark{mark}}, func(w *siyuan.Writer) (err error) {
 		made, err = w.DuplicateDoc(ctx, d.id)
 		return err
@@ -54,7 +54,7 @@ func (tx *Tx) DuplicateDoc(ctx context.Context, d Doc) (Doc, error) {
 		return Doc{}, err
 	}
 	p, err := tx.s.find(ctx, made.ID, "document")
-	if contract.CodeOf(err) == contract.NotFound || err == nil && (p.box != d.nb.info.ID || p.root != made.ID) {
+	if contract.CodeOf(err) == contract.NotFound || err == nil && (p.box != d.nb.id || p.root != made.ID) {
 		err = lost
 	}
 	return tx.s.refer(p, made.ID).doc, err
@@ -99,10 +99,10 @@ func (tx *Tx) HeadingToDoc(ctx context.Context, h Block, to Place, behind *Doc) 
 		return Doc{}, err
 	}
 	st := Step{Op: "document.from_heading", ID: h.ID(), More: behind != nil || len(ownAttrs(attrs)) > 0, Marks: []Mark{{
-		LookPath, h.ID(), pathMark(h.doc.nb.info.ID, h.doc.path), pathMark(to.Notebook.info.ID, to.folder()+"/"+h.ID()+".sy"),
+		LookPath, h.ID(), pathMark(h.doc.nb.id, h.doc.path), pathMark(to.Notebook.id, to.folder()+"/"+h.ID()+".sy"),
 	}}}
 	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
-		return w.HeadingToDoc(ctx, h.id, to.Notebook.info.ID, to.Storage())
+		return w.HeadingToDoc(ctx, h.id, to.Notebook.id, to.Storage())
 	})
 	if err != nil && !answered(err) {
 		return Doc{}, err
@@ -176,7 +176,7 @@ func (tx *Tx) became(ctx context.Context, id siyuan.ID, n Notebook, path string)
 	if err != nil {
 		return Doc{}, tx.s.vanished(err, "document", id)
 	}
-	if p.box != n.info.ID || p.path != path || p.root != id {
+	if p.box != n.id || p.path != path || p.root != id {
 		return Doc{}, notPersisted("SiYuan reported heading %s as made a document, but it is not.", string(id))
 	}
 	return tx.s.refer(p, id).doc, nil
@@ -210,7 +210,7 @@ func (tx *Tx) DocToHeading(ctx context.Context, src Doc, target Block, before bo
 	if err != nil {
 		return err
 	}
-	below, err := tx.s.g.r.Docs(ctx, src.nb.info.ID, docs[0].path)
+	below, err := tx.s.g.r.Docs(ctx, src.nb.id, docs[0].path)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (tx *Tx) DocToHeading(ctx context.Context, src Doc, target Block, before bo
 		return err
 	}
 	st := Step{Op: "document.to_heading", ID: src.ID(), More: len(ownAttrs(attrs)) > 0, Marks: []Mark{{
-		LookPath, src.ID(), pathMark(src.nb.info.ID, docs[0].path), pathMark(target.doc.nb.info.ID, target.doc.path),
+		LookPath, src.ID(), pathMark(src.nb.id, docs[0].path), pathMark(target.doc.nb.id, target.doc.path),
 	}}}
 	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
 		return w.DocToHeading(ctx, src.id, anchor, !before)

@@ -38,7 +38,7 @@ func (s *Session) DailyNotes(ctx context.Context, n Notebook) ([]Doc, error) {
 		case contract.CodeOf(err) == contract.NotFound: // gone since it was indexed
 		case err != nil:
 			return nil, err
-		case p.box == n.info.ID:
+		case p.box == n.id:
 			notes = append(notes, s.refer(p, p.root).doc)
 		}
 	}
@@ -51,7 +51,7 @@ func (tx *Tx) DailyNote(ctx context.Context, n Notebook, known []Doc) (note Doc,
 	if err := firstErr(tx.coversTree(n), n.Reachable()); err != nil {
 		return Doc{}, false, err
 	}
-	conf, err := tx.s.g.r.NotebookConf(ctx, n.info.ID)
+	conf, err := tx.s.g.r.NotebookConf(ctx, n.id)
 	if err != nil {
 		return Doc{}, false, err
 	}
@@ -63,7 +63,7 @@ func (tx *Tx) DailyNote(ctx context.Context, n Notebook, known []Doc) (note Doc,
 	var id siyuan.ID
 	st := Step{Op: "document.daily", ID: n.ID(), Repeatable: "SiYuan makes one daily note a day and finds it when asked again"}
 	err = tx.step(ctx, st, func(w *siyuan.Writer) (err error) {
-		id, err = w.CreateDailyNote(ctx, n.info.ID)
+		id, err = w.CreateDailyNote(ctx, n.id)
 		return err
 	})
 	if answered(err) {
@@ -77,7 +77,7 @@ func (tx *Tx) DailyNote(ctx context.Context, n Notebook, known []Doc) (note Doc,
 		return Doc{}, false, lost
 	}
 	p, err := tx.s.find(ctx, id, "document")
-	if contract.CodeOf(err) == contract.NotFound || err == nil && p.box != n.info.ID {
+	if contract.CodeOf(err) == contract.NotFound || err == nil && p.box != n.id {
 		err = lost
 	}
 	if err != nil {

@@ -69,7 +69,7 @@ func (s *Session) DocAt(ctx context.Context, n Notebook, storage string, need co
 	}
 	id := siyuan.ID(strings.TrimSuffix(path.Base(storage), ".sy"))
 	d, err := s.block(ctx, id, "document", need)
-	if err != nil || !d.IsDoc() || d.doc.nb.info.ID != n.info.ID {
+	if err != nil || !d.IsDoc() || d.doc.nb.id != n.id {
 		if err == nil || contract.CodeOf(err) == contract.NotFound {
 			err = contract.Fail(contract.NotFound, "There is no document of that storage path in notebook %s.", n.ID())
 		}
@@ -224,7 +224,7 @@ type spot struct {
 // descend follows the titles below the parent as far as they exist.
 func (tx *Tx) descend(ctx context.Context, d NewDoc) (spot, []string, error) {
 	at := spot{}
-	if d.Parent != nil && d.Parent.id != d.Notebook.info.ID {
+	if d.Parent != nil && d.Parent.id != d.Notebook.id {
 		hpath, err := tx.s.HPath(ctx, *d.Parent)
 		if err != nil {
 			return at, nil, err
@@ -293,7 +293,7 @@ func (tx *Tx) createAt(ctx context.Context, n Notebook, at spot, title, markdown
 	}
 	st := Step{Op: "document.create", ID: n.ID(), New: []string{string(id)}, More: more, Marks: []Mark{thereMark(id, false, true)}}
 	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
-		_, err := w.CreateDocAt(ctx, n.info.ID, made.folder+".sy", title, markdown, nil)
+		_, err := w.CreateDocAt(ctx, n.id, made.folder+".sy", title, markdown, nil)
 		return err
 	})
 	made.asked = err == nil || answered(err) || tx.doubt != nil

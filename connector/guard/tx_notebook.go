@@ -20,7 +20,7 @@ func (tx *Tx) CreateNotebook(ctx context.Context, name, icon string) (Notebook, 
 		return Notebook{}, err
 	}
 	var made siyuan.Notebook
-	was := tx.s.started.notebooks
+	was := tx.s.started.all()
 	named := strconv.Itoa(namedCount(was, digest(name)) + 1)
 	st := Step{Op: "notebook.create", More: icon != "", Marks: []Mark{{LookNamed, digest(name), namedMark(was, digest(name)), named}}}
 	err := tx.step(ctx, st, func(w *siyuan.Writer) (err error) {
@@ -48,7 +48,7 @@ func (tx *Tx) CreateNotebook(ctx context.Context, name, icon string) (Notebook, 
 	}
 	for _, n := range all {
 		if n.ID == made.ID && n.Name == name && (icon == "" || n.Icon == icon) {
-			return Notebook{s: tx.s, info: n, level: tx.s.level(n.ID)}, nil
+			return Notebook{s: tx.s, id: n.ID, seen: &n, level: tx.s.level(n.ID)}, nil
 		}
 	}
 	return Notebook{}, notPersisted("SiYuan reported notebook %s as created, but it is not as it was asked for.", string(made.ID))
@@ -62,7 +62,7 @@ func (tx *Tx) appeared(ctx context.Context, name string) (siyuan.ID, error) {
 		return "", err
 	}
 	for _, n := range all {
-		if n.Name == name && !slices.ContainsFunc(tx.s.started.notebooks, func(old siyuan.Notebook) bool { return old.ID == n.ID }) {
+		if n.Name == name && !slices.ContainsFunc(tx.s.started.all(), func(old siyuan.Notebook) bool { return old.ID == n.ID }) {
 			return n.ID, nil
 		}
 	}

@@ -66,10 +66,11 @@ func (tx *Tx) SetNotebookOpen(ctx context.Context, n Notebook, open bool) (Noteb
 	if err := tx.coversTree(n); err != nil {
 		return n, err
 	}
-	if open && n.info.Encrypted && !n.info.Unlocked {
+	info := n.info()
+	if open && info.Encrypted && !info.Unlocked {
 		return n, contract.Fail(contract.NotebookLocked, "Notebook %s is encrypted and locked.", n.ID())
 	}
-	if n.info.Closed != open {
+	if info.Closed != open {
 		return n, nil
 	}
 	op, word := "notebook.close", "closed"
@@ -78,25 +79,26 @@ func (tx *Tx) SetNotebookOpen(ctx context.Context, n Notebook, open bool) (Noteb
 	}
 	err := tx.step(ctx, Step{Op: op, ID: n.ID(), Marks: []Mark{{LookOpen, n.ID(), yesNo(!open), yesNo(open)}}}, func(w *siyuan.Writer) error {
 		if open {
-			return w.OpenNotebook(ctx, n.info.ID)
+			return w.OpenNotebook(ctx, n.id)
 		}
-		return w.CloseNotebook(ctx, n.info.ID)
+		return w.CloseNotebook(ctx, n.id)
 	})
 	if err != nil && !answered(err) {
 		return n, err
 	}
-	ok, err := tx.settled(ctx, n.info.ID, func(now *siyuan.Notebook) bool { return now != nil && now.Closed != open })
+	ok, err := tx.settled(ctx, n.id, func(now *siyuan.Notebook) bool { return now != nil && now.Closed != open })
 	if err != nil {
 		return n, err
 	}
 	if !ok {
 		return n, notPersisted("SiYuan reported notebook %s as %s, but it is not.", n.ID(), word)
 	}
-	n.info.Closed = !open
+	info.Closed = !open
+	n.seen = &info
 	if !open {
 		return n, nil
 	}
-	return n, tx.awaitDocs(ctx, n.info.ID)
+	return n, tx.awaitDocs(ctx, n.id)
 }
 
 // awaitDocs waits until the block tree knows the last of the documents at the
@@ -122,12 +124,12 @@ func (tx *Tx) RemoveNotebook(ctx context.Context, n Notebook) error {
 	}
 	for range removals {
 		err := tx.step(ctx, Step{Op: "notebook.remove", ID: n.ID(), Marks: []Mark{{LookListed, n.ID(), yes, no}}}, func(w *siyuan.Writer) error {
-			return w.RemoveNotebook(ctx, n.info.ID)
+			return w.RemoveNotebook(ctx, n.id)
 		})
 		if err != nil && !answered(err) {
 			return err
 		}
-		gone, err := tx.settled(ctx, n.info.ID, func(now *siyuan.Notebook) bool { return now == nil })
+		gone, err := tx.settled(ctx, n.id, func(now *siyuan.Notebook) bool { return now == nil })
 		if err != nil {
 			return err
 		}
@@ -137,7 +139,7 @@ func (tx *Tx) RemoveNotebook(ctx context.Context, n Notebook) error {
 		if err := tx.s.g.opt.Sleep(ctx, returnsWithin); err != nil {
 			return err
 		}
-		if now, err := tx.notebookNow(ctx, n.info.ID); err != nil || now == nil {
+		if now, err := tx.notebookNow(ctx, n.id); err != nil || now == nil {
 			return err
 		}
 	}
@@ -156,13 +158,13 @@ func (tx *Tx) RenameNotebook(ctx context.Context, n Notebook, name string) error
 	if err := firstErr(tx.coversTree(n), n.Reachable(), CheckTitle("name", name)); err != nil {
 		return err
 	}
-	err := tx.step(ctx, Step{Op: "notebook.rename", ID: n.ID(), Marks: []Mark{{LookName, n.ID(), digest(n.info.Name), digest(name)}}}, func(w *siyuan.Writer) error {
-		return w.RenameNotebook(ctx, n.info.ID, name)
+	err := tx.step(ctx, Step{Op: "notebook.rename", ID: n.ID(), Marks: []Mark{{LookName, n.ID(), digest(n.Name()), digest(name)}}}, func(w *siyuan.Writer) error {
+		return w.RenameNotebook(ctx, n.id, name)
 	})
 	if err != nil && !answered(err) {
 		return err
 	}
-	now, err := tx.notebookNow(ctx, n.info.ID)
+	now, err := tx.notebookNow(ctx, n.id)
 	if err == nil && (now == nil || now.Name != name) {
 		err = notPersisted("SiYuan reported notebook %s as renamed, but it has another name.", n.ID())
 	}
@@ -174,13 +176,13 @@ func (tx *Tx) SetNotebookIcon(ctx context.Context, n Notebook, icon string) erro
 	if err := firstErr(tx.coversTree(n), checkIcon(icon)); err != nil {
 		return err
 	}
-	err := tx.step(ctx, Step{Op: "notebook.icon", ID: n.ID(), Marks: []Mark{{LookIcon, n.ID(), digest(n.info.Icon), digest(icon)}}}, func(w *siyuan.Writer) error {
-		return w.SetNotebookIcon(ctx, n.info.ID, icon)
+	err := tx.step(ctx, Step{Op: "notebook.icon", ID: n.ID(), Marks: []Mark{{LookIcon, n.ID(), digest(n.Icon()), digest(icon)}}}, func(w *siyuan.Writer) error {
+		return w.SetNotebookIcon(ctx, n.id, icon)
 	})
 	if err != nil && !answered(err) {
 		return err
 	}
-	now, err := tx.notebookNow(ctx, n.info.ID)
+	now, err := tx.notebookNow(ctx, n.id)
 	if err == nil && (now == nil || now.Icon != icon) {
 		err = notPersisted("SiYuan did not keep the icon of notebook %s.", n.ID())
 	}

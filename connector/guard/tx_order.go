@@ -45,7 +45,7 @@ func (tx *Tx) Reorder(ctx context.Context, p Place, order []Doc) (done Reordered
 	}
 	const again = "the whole order is set, so setting it again changes nothing"
 	err = tx.step(ctx, Step{Op: "document.reorder", ID: string(p.id()), Repeatable: again}, func(w *siyuan.Writer) error {
-		return w.ChangeSort(ctx, p.Notebook.info.ID, paths)
+		return w.ChangeSort(ctx, p.Notebook.id, paths)
 	})
 	if err != nil && !answered(err) {
 		return done, err
@@ -54,7 +54,7 @@ func (tx *Tx) Reorder(ctx context.Context, p Place, order []Doc) (done Reordered
 		return done, err
 	}
 	err = tx.step(ctx, Step{Op: "notebook.conf", ID: p.Notebook.ID(), Repeatable: again}, func(w *siyuan.Writer) error {
-		_, err := w.SetNotebookConf(ctx, p.Notebook.info.ID, map[string]any{"sortMode": manualSort})
+		_, err := w.SetNotebookConf(ctx, p.Notebook.id, map[string]any{"sortMode": manualSort})
 		return err
 	})
 	if err != nil && !answered(err) {

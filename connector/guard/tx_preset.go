@@ -42,7 +42,7 @@ func (s *Session) RowTemplates(ctx context.Context, d Database) (list []RowTempl
 		one := RowTemplate{ID: string(t.ID), Name: t.Name, Target: t.TargetType}
 		if at := t.SaveLocation; at != nil {
 			one.Box, one.Path = string(at.BoxID), at.PathTemplate
-			if _, known := s.notebooks[at.BoxID]; !known {
+			if _, known := s.sidebar().notebooks[at.BoxID]; !known {
 				one.Box, one.Path = Placeholder, ""
 			}
 		}

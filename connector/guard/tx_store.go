@@ -64,7 +64,7 @@ func (s *Session) StoreFile(ctx context.Context, in Intent, d *Doc, u Upload, bo
 	tx := &Tx{s: s, notes: map[string]bool{}}
 	if d != nil {
 		tx.notes[d.nb.ID()] = true
-		s.touch(d.nb.info.ID)
+		s.touch(d.nb.id)
 	}
 	err = s.run(context.WithoutCancel(ctx), in, tx, func(ctx context.Context, tx *Tx) error {
 		stored, err = tx.store(ctx, path, u, body)

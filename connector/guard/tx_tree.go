@@ -61,7 +61,7 @@ func (tx *Tx) MoveDocs(ctx context.Context, docs []Doc, to Place) ([]string, err
 	for i, d := range docs {
 		ids[i] = d.id
 		then := to.folder() + "/" + string(d.id) + ".sy"
-		st.Marks = append(st.Marks, Mark{LookPath, d.ID(), pathMark(d.nb.info.ID, d.path), pathMark(to.Notebook.info.ID, then)})
+		st.Marks = append(st.Marks, Mark{LookPath, d.ID(), pathMark(d.nb.id, d.path), pathMark(to.Notebook.id, then)})
 	}
 	err = tx.step(ctx, st, func(w *siyuan.Writer) error {
 		return w.MoveDocs(ctx, ids, to.id())
@@ -77,7 +77,7 @@ func (tx *Tx) MoveDocs(ctx context.Context, docs []Doc, to Place) ([]string, err
 		if err != nil {
 			return nil, tx.s.vanished(err, "document", id)
 		}
-		if now.box != to.Notebook.info.ID || now.path != paths[i] {
+		if now.box != to.Notebook.id || now.path != paths[i] {
 			return nil, notPersisted("SiYuan reported document %s as moved, but it is not in its new place.", string(id))
 		}
 	}
@@ -129,7 +129,7 @@ func checkMove(docs []Doc, to Place) error {
 
 // below reports whether a document stands somewhere below another.
 func (d Doc) below(other Doc) bool {
-	return d.nb.info.ID == other.nb.info.ID && strings.HasPrefix(d.path, strings.TrimSuffix(other.path, ".sy")+"/")
+	return d.nb.id == other.nb.id && strings.HasPrefix(d.path, strings.TrimSuffix(other.path, ".sy")+"/")
 }
 
 // RemovedDocs is what a removal took away.
@@ -239,11 +239,11 @@ const existAtOnce = 1000
 // subtree lists a document and all documents below it.
 func (tx *Tx) subtree(ctx context.Context, d Doc) ([]siyuan.ID, error) {
 	tree := []siyuan.ID{d.id}
-	children, err := tx.s.g.r.Docs(ctx, d.nb.info.ID, d.path)
+	children, err := tx.s.g.r.Docs(ctx, d.nb.id, d.path)
 	if err != nil || len(children) == 0 { // the kernel has no tree of a leaf
 		return tree, err
 	}
-	nodes, err := tx.s.g.r.DocTree(ctx, d.nb.info.ID, d.path)
+	nodes, err := tx.s.g.r.DocTree(ctx, d.nb.id, d.path)
 	if errors.Is(err, siyuan.Rejected) {
 		return nil, contract.Fail(contract.StateChanged, "The documents below %s changed while they were listed.", d.ID()).WithCause(err)
 	}

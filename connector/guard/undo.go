@@ -235,7 +235,7 @@ func (g *Guard) fileOf(ctx context.Context, p Point) (string, error) {
 		looks = versionLooks
 	}
 	for range looks {
-		file, err := g.keptFile(ctx, Doc{nb: Notebook{info: siyuan.Notebook{ID: siyuan.ID(box)}}, id: siyuan.ID(p.Doc)}, "delete")
+		file, err := g.keptFile(ctx, Doc{nb: Notebook{id: siyuan.ID(box)}, id: siyuan.ID(p.Doc)}, "delete")
 		if err != nil || file != "" {
 			return file, err
 		}

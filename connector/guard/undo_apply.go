@@ -125,7 +125,7 @@ func (tx *Tx) undoRemoved(ctx context.Context, p Point) error {
 		return err
 	}
 	_, place, _ := strings.Cut(strings.TrimPrefix(file, "/history/"), "/") // without the folder of its time
-	if pathMark(d.nb.info.ID, d.path) == place {
+	if pathMark(d.nb.id, d.path) == place {
 		return nil
 	}
 	// SiYuan puts it on top while it does not know the document above yet.

@@ -65,7 +65,7 @@ func (s *Session) Write(ctx context.Context, in Intent, fn func(ctx context.Cont
 		}
 		tx.notes[nb.ID()] = true
 		if b.id == "" {
-			tx.boxes[nb.info.ID] = true
+			tx.boxes[nb.id] = true
 			names = append(names, "notebook "+nb.ID())
 			continue
 		}
@@ -121,6 +121,9 @@ func (s *Session) WriteWorkspace(ctx context.Context, in Intent, need contract.S
 }
 
 func (s *Session) run(ctx context.Context, in Intent, tx *Tx, fn func(context.Context, *Tx) error) error {
+	if _, err := s.started.list.get(); err != nil {
+		return err
+	}
 	if tx.entry = in.Entry; tx.entry == nil {
 		tx.entry = noEntry{}
 	}
@@ -164,7 +167,7 @@ func (s *Session) reprove(ctx context.Context, targets []Target) error {
 		if err := s.prove(p.box, contract.ReadWrite); err != nil {
 			return err
 		}
-		if p.root != b.doc.id || p.box != b.doc.nb.info.ID {
+		if p.root != b.doc.id || p.box != b.doc.nb.id {
 			return contract.Fail(contract.StateChanged, "Block %s was moved while the call waited.", b.ID())
 		}
 	}
@@ -203,8 +206,8 @@ func (tx *Tx) coversTree(n Notebook) error {
 	if err := tx.s.use(n, contract.ReadWrite); err != nil {
 		return err
 	}
-	if !tx.boxes[n.info.ID] {
-		return contract.Internalf(errors.New("guard: write outside of the intent"), "notebook %s", n.info.ID)
+	if !tx.boxes[n.id] {
+		return contract.Internalf(errors.New("guard: write outside of the intent"), "notebook %s", n.id)
 	}
 	return nil
 }

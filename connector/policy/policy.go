@@ -162,10 +162,18 @@ func (p *Policy) Confirms(a *tools.Action) bool {
 }
 
 // Restrict is the grant with every level capped by the policy. The grant given
-// is not changed.
-func (p *Policy) Restrict(g *contract.Grant, notebooks []contract.NotebookInfo) *contract.Grant {
+// is not changed. The list of notebooks is asked for where there are rules of
+// single ones, which may name them; its error is returned as it is.
+func (p *Policy) Restrict(g *contract.Grant, list func() ([]contract.NotebookInfo, error)) (*contract.Grant, error) {
 	r := p.rules()
-	caps := r.caps(notebooks)
+	var caps map[string]contract.Level
+	if len(r.Notebooks) > 0 {
+		notebooks, err := list()
+		if err != nil {
+			return nil, err
+		}
+		caps = r.caps(notebooks)
+	}
 	capped := *g
 	capped.Default = contract.Min(g.Default, r.MaxLevel)
 	capped.Levels = make(map[string]contract.Level, len(g.Levels)+len(caps))
@@ -175,5 +183,5 @@ func (p *Policy) Restrict(g *contract.Grant, notebooks []contract.NotebookInfo) 
 	for id, l := range caps {
 		capped.Levels[id] = contract.Min(g.Level(id), l)
 	}
-	return &capped
+	return &capped, nil
 }

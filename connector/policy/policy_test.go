@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,8 +50,8 @@ func TestWithoutAFileHomesAreReadOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := p.Restrict(&contract.Grant{Default: contract.ReadWriteDelete, Levels: map[string]contract.Level{work: contract.ReadWrite}}, notebooks())
-	if g.Default != contract.Read || g.Level(work) != contract.Read {
+	g, err := p.Restrict(&contract.Grant{Default: contract.ReadWriteDelete, Levels: map[string]contract.Level{work: contract.ReadWrite}}, unasked(t))
+	if err != nil || g.Default != contract.Read || g.Level(work) != contract.Read {
 		t.Errorf("default %s, work %s, want r for both", g.Default, g.Level(work))
 	}
 }
@@ -90,11 +91,33 @@ func TestRestrictNeverRaises(t *testing.T) {
 		for _, named := range levels {
 			for _, granted := range levels {
 				p := load(t, "max_level: "+max.String()+"\nnotebooks:\n  "+work+": "+named.String()+"\n")
-				g := p.Restrict(&contract.Grant{Default: granted, Levels: map[string]contract.Level{diary: granted}}, notebooks())
-				if g.Level(work) != min(granted, named) || g.Level(diary) != min(granted, max) || g.Default != min(granted, max) {
+				g, err := p.Restrict(&contract.Grant{Default: granted, Levels: map[string]contract.Level{diary: granted}}, func() ([]contract.NotebookInfo, error) { return notebooks(), nil })
+				if err != nil || g.Level(work) != min(granted, named) || g.Level(diary) != min(granted, max) || g.Default != min(granted, max) {
 					t.Errorf("max %s, named %s, granted %s: work %s, diary %s, default %s", max, named, granted, g.Level(work), g.Level(diary), g.Default)
 				}
 			}
+		}
+	}
+}
+
+// unasked is a list of notebooks that nobody may ask for.
+func unasked(t *testing.T) func() ([]contract.NotebookInfo, error) {
+	return func() ([]contract.NotebookInfo, error) {
+		t.Error("the list of notebooks was asked for")
+		return nil, nil
+	}
+}
+
+func TestTheListIsAskedForWhereNotebooksHaveRules(t *testing.T) {
+	t.Parallel()
+	g := &contract.Grant{Default: contract.ReadWriteDelete}
+	if _, err := load(t, "max_level: rw\n").Restrict(g, unasked(t)); err != nil {
+		t.Error(err)
+	}
+	for _, key := range []string{"Diary", diary} {
+		p, away := load(t, "max_level: rw\nnotebooks: {"+key+": none}\n"), errors.New("away")
+		if g, err := p.Restrict(g, func() ([]contract.NotebookInfo, error) { return nil, away }); g != nil || !errors.Is(err, away) {
+			t.Errorf("a rule of %s without a list: %+v, %v", key, g, err)
 		}
 	}
 }

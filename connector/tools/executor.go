@@ -129,11 +129,12 @@ func (e *Executor) log(ctx context.Context, call contract.Call, r contract.Resul
 
 // running is one call being executed.
 type running struct {
-	e        *Executor
-	call     contract.Call
-	progress func(contract.Progress)
-	carried  *carried // of a transfer
-	session  *guard.Session
+	e         *Executor
+	call      contract.Call
+	progress  func(contract.Progress)
+	carried   *carried // of a transfer
+	workspace guard.Workspace
+	session   *guard.Session
 	// effective is the grant under the home policy.
 	effective *contract.Grant
 	writes    bool
@@ -198,7 +199,7 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, contract.InvalidFields(contract.Field{Message: "the arguments do not have the types of " + action.ID()}).WithCause(err)
 	}
-	if r.session, err = r.open(ctx); err != nil {
+	if err := r.open(ctx, action); err != nil {
 		return nil, err
 	}
 	if previews {
@@ -216,6 +217,9 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 		req := &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Budget: r.budget(), Books: r.e.cfg.Books, action: action.ID(), entry: entry, strict: s}
 		r.carried.onto(req, action)
 		out, err := binding.run(ctx, req, in)
+		if failed := r.workspace.Failed(); failed != nil {
+			return nil, failed
+		}
 		if err != nil || r.carried != nil && action.Passage == catalogue.Downwards {
 			return nil, err // what was asked for is sent already
 		}
@@ -301,14 +305,22 @@ func (r *running) admit(a *catalogue.Action) error {
 	return nil
 }
 
-// open makes the session of the call: the grant, capped by the home policy.
-func (r *running) open(ctx context.Context) (*guard.Session, error) {
-	w, err := r.e.cfg.Guard.Workspace(ctx)
-	if err != nil {
-		return nil, err
+// open makes the session of the call: the grant, capped by the home policy. A
+// read may begin without a list of notebooks, because it can still fail with all
+// it found when there turns out to be none.
+func (r *running) open(ctx context.Context, action *catalogue.Action) error {
+	var err error
+	if r.workspace = r.e.cfg.Guard.WorkspaceOnDemand(ctx); action.Kind.Mutates() {
+		r.workspace, err = r.e.cfg.Guard.Workspace(ctx)
 	}
-	r.effective = r.e.cfg.Policy.Restrict(r.call.Grant, w.Infos())
-	return r.e.cfg.Guard.Session(w, r.effective).InConversation(r.call.Conversation), nil
+	if err != nil {
+		return err
+	}
+	if r.effective, err = r.e.cfg.Policy.Restrict(r.call.Grant, r.workspace.Infos); err != nil {
+		return err
+	}
+	r.session = r.e.cfg.Guard.Session(r.workspace, r.effective).InConversation(r.call.Conversation)
+	return nil
 }
 
 func encode(out any) (json.RawMessage, error) {

@@ -246,7 +246,7 @@ func TestKernelCallsPerAction(t *testing.T) {
 		{"document.create", `{"notebook":"` + guardtest.Work + `","path":"/New","markdown":"x"}`, 5},
 		{"document.get_doc", `{"id":"` + guardtest.Entry + `"}`, 4},
 		{"document.list_tree", `{"notebook":"` + guardtest.Work + `","path":"/"}`, 3},
-		{"block.get_kramdown", `{"id":"` + guardtest.Intro + `"}`, 3},
+		{"block.get_kramdown", `{"id":"` + guardtest.Intro + `"}`, 2},
 		{"block.append", `{"parentID":"` + guardtest.Projects + `","dataType":"markdown","data":"x"}`, 8},
 		{"block.update", `{"id":"` + guardtest.Intro + `","dataType":"markdown","data":"x"}`, 11},
 		{"search.fulltext", `{"query":"small"}`, 3}, // one is the flush of what built the home
