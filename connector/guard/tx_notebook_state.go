@@ -9,9 +9,13 @@ import (
 	"siyuan-broker/contract"
 )
 
-// stateWaits are the waits between looks at a notebook that is being opened,
-// closed or removed: SiYuan does part of it in the background.
-var stateWaits = []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond}
+// Looks at what SiYuan does in the background, such as opening a notebook: soon,
+// because most of it is done at once, then at an even pace, for three seconds.
+const (
+	firstLook = 50 * time.Millisecond
+	lookEvery = 400 * time.Millisecond
+	lastLook  = 3 * time.Second
+)
 
 // notebookNow is a notebook as the kernel lists it, nil when it does not.
 func (tx *Tx) notebookNow(ctx context.Context, id siyuan.ID) (*siyuan.Notebook, error) {
@@ -36,14 +40,16 @@ func (tx *Tx) settled(ctx context.Context, id siyuan.ID, as func(n *siyuan.Noteb
 }
 
 func (tx *Tx) until(ctx context.Context, reached func() (bool, error)) (bool, error) {
-	for i := 0; ; i++ {
+	var waited time.Duration
+	for wait := firstLook; ; wait = min(2*wait, lookEvery) {
 		ok, err := reached()
-		if ok || err != nil || i == len(stateWaits) {
+		if ok || err != nil || waited >= lastLook {
 			return ok, err
 		}
-		if err := tx.s.g.opt.Sleep(ctx, stateWaits[i]); err != nil {
+		if err := tx.s.g.opt.Sleep(ctx, wait); err != nil {
 			return false, err
 		}
+		waited += wait
 	}
 }
 
