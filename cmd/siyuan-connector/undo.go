@@ -63,7 +63,7 @@ func newUndo(a *app) *cobra.Command {
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.document, "document", "", "only this document, by its id")
+	fl.StringVar(&f.document, "document", "", "only this document or database, by its id")
 	fl.StringVar(&f.since, "since", "", "what was written since then, such as 14:05, 2026-11-30 14:05, or 2h")
 	fl.BoolVar(&f.apply, "apply", false, "do it")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON; with --apply it does not ask")
@@ -162,7 +162,7 @@ func printSittings(out io.Writer, all []restore.Sitting) error {
 		b.WriteString("No agent wrote anything that is remembered.\n")
 	}
 	for _, s := range all {
-		fmt.Fprintf(&b, "%6d  %s to %s  %s: %d documents\n", s.ID, s.Began.Format(clock), s.Last.Format("15:04"), strconv.Quote(s.Agent), s.Documents)
+		fmt.Fprintf(&b, "%6d  %s to %s  %s: %d documents and databases\n", s.ID, s.Began.Format(clock), s.Last.Format("15:04"), strconv.Quote(s.Agent), s.Documents)
 		for _, n := range s.Others {
 			fmt.Fprintf(&b, "        cannot be undone: %s at %s\n", n.Action, n.At.Format("15:04"))
 		}
@@ -191,16 +191,39 @@ func printPlan(out io.Writer, p undo.Plan, done bool) error {
 	for _, d := range p.Documents {
 		what := effects[d.Effect][tense]
 		if d.Effect == undo.Restored {
-			what += ": " + strings.Join(d.Parts, ", ")
+			what += ": " + strings.Join(partsOf(d), ", ")
 		}
 		if d.Failed != "" {
 			what = "FAILED: " + d.Failed
 		}
-		fmt.Fprintf(&b, "%s  %s  %s\n", d.ID, strconv.Quote(d.Title), what)
+		name := strconv.Quote(d.Title)
+		if d.Kind == undo.Database {
+			name = "database " + name
+		}
+		fmt.Fprintf(&b, "%s  %s  %s\n", d.ID, name, what)
 		for _, r := range d.Refused {
+			if r.Count > 0 {
+				fmt.Fprintf(&b, "    left of its %s: %d: %s\n", r.Part, r.Count, r.Text)
+				continue
+			}
 			fmt.Fprintf(&b, "    %s is left: %s\n", r.Part, r.Text)
 		}
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// partsOf are the parts that come back, of a database with their numbers.
+func partsOf(d undo.Document) []string {
+	var all []string
+	for _, part := range d.Parts {
+		switch part {
+		case "cells":
+			part = fmt.Sprintf("%d cells", d.Cells)
+		case "rows":
+			part = fmt.Sprintf("%d rows that it added go", d.Rows)
+		}
+		all = append(all, part)
+	}
+	return all
 }

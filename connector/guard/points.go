@@ -35,11 +35,12 @@ type Points interface {
 	Wrote(ctx context.Context, a Author) error
 }
 
-// Point is one restore point: how a document, or the order of the documents below
-// a place, was before an author's writes, and how the last of them left it.
+// Point is one restore point: how a document, the order of the documents below a
+// place, or cells of a database were before an author's writes, and how the last of
+// them left it. Of a database every write has a point of its own.
 type Point struct {
 	ID     int64     `json:"-"`
-	Doc    string    `json:"doc"` // or the place that has the order
+	Doc    string    `json:"doc"` // or the place that has the order, or the database
 	Title  string    `json:"title,omitempty"`
 	Action string    `json:"action"` // that wrote first
 	Made   time.Time `json:"made"`
@@ -55,7 +56,11 @@ type Point struct {
 	Seal    string       `json:"seal,omitempty"`    // digest of what that file says
 	Attrs   siyuan.Attrs `json:"attrs,omitempty"`   // of the document, before
 	Order   *Order       `json:"order,omitempty"`   // instead of the states of a document
+	Cells   *Cells       `json:"cells,omitempty"`   // likewise
 }
+
+// ofDoc reports whether the point speaks of a document itself.
+func (p Point) ofDoc() bool { return p.Order == nil && p.Cells == nil }
 
 // Order is the ids of the documents right below a place.
 type Order struct {
@@ -72,15 +77,18 @@ type DocState struct {
 }
 
 // Created reports whether the document did not exist before.
-func (p Point) Created() bool { return p.Order == nil && !p.Before.There }
+func (p Point) Created() bool { return p.ofDoc() && !p.Before.There }
 
 // Removed reports whether the document was there before and not afterwards.
-func (p Point) Removed() bool { return p.Order == nil && p.Before.There && !p.After.There && !p.Open }
+func (p Point) Removed() bool { return p.ofDoc() && p.Before.There && !p.After.There && !p.Open }
 
 // Unchanged reports whether the writes came to nothing.
 func (p Point) Unchanged() bool {
 	if p.Order != nil {
 		return slices.Equal(p.Order.Before, p.Order.After)
+	}
+	if p.Cells != nil {
+		return !p.Open && p.Cells.unchanged()
 	}
 	return !p.Open && p.Before == p.After
 }
@@ -243,11 +251,10 @@ func (tx *Tx) settlePoints(ctx context.Context) {
 			g.opt.Logger.Warn("a write was not counted beside the restore points", "action", tx.action, "error", err.Error())
 		}
 	}
-	if len(tx.points) == 0 && tx.sent {
+	if tx.sent && (tx.lasting || len(tx.points) == 0) {
 		if err := g.opt.Points.Note(ctx, tx.s.author, tx.action); err != nil {
 			g.opt.Logger.Warn("a write was not noted beside the restore points", "action", tx.action, "error", err.Error())
 		}
-		return
 	}
 	for _, p := range tx.points {
 		if err := tx.settlePoint(ctx, p); err != nil {
@@ -257,6 +264,9 @@ func (tx *Tx) settlePoints(ctx context.Context) {
 }
 
 func (tx *Tx) settlePoint(ctx context.Context, p *Point) error {
+	if p.Cells != nil {
+		return tx.settleCells(ctx, p)
+	}
 	if p.Order == nil {
 		after, attrs, err := tx.s.g.docState(ctx, siyuan.ID(p.Doc))
 		if err != nil {

@@ -68,11 +68,7 @@ func (tx *Tx) SetCells(ctx context.Context, d Database, cells []CellInput) ([]Se
 		}
 		made, updates = append(made, fresh...), append(updates, u)
 	}
-	av, err := tx.change(ctx, d, Step{Op: "database.set_cells", Marks: cellMarks(d, updates)}, func(w *siyuan.Writer) error { return w.SetCells(ctx, d.id, updates) },
-		func(av siyuan.AttributeView) bool { return lostCell(av, updates) < 0 }, "not every cell has its value")
-	if i := lostCell(av, updates); err != nil && i >= 0 && contract.CodeOf(err) == contract.WriteNotPersisted {
-		err = notPersisted("SiYuan reported the cell of row %s in column %s as written, but it has not that value.", updates[i].ItemID, updates[i].KeyID)
-	}
+	av, err := tx.putCells(ctx, d, updates)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,6 +80,17 @@ func (tx *Tx) SetCells(ctx context.Context, d Database, cells []CellInput) ([]Se
 		}
 	}
 	return done, made, nil
+}
+
+// putCells writes cells and reads each back. All cells are written here, so that
+// each has a mark, which is what its way back is kept by.
+func (tx *Tx) putCells(ctx context.Context, d Database, updates []siyuan.CellUpdate) (siyuan.AttributeView, error) {
+	av, err := tx.change(ctx, d, Step{Op: "database.set_cells", Marks: cellMarks(d, updates)}, func(w *siyuan.Writer) error { return w.SetCells(ctx, d.id, updates) },
+		func(av siyuan.AttributeView) bool { return lostCell(av, updates) < 0 }, "not every cell has its value")
+	if i := lostCell(av, updates); err != nil && i >= 0 && contract.CodeOf(err) == contract.WriteNotPersisted {
+		err = notPersisted("SiYuan reported the cell of row %s in column %s as written, but it has not that value.", updates[i].ItemID, updates[i].KeyID)
+	}
+	return av, err
 }
 
 // lostCell is the first update that a database does not show, -1 for none.
@@ -110,6 +117,9 @@ func (tx *Tx) cell(ctx context.Context, d Database, c CellInput) (u siyuan.CellU
 		u.Value, err = title(d, c, u)
 		return u, err
 	case c.Type:
+		if stored := cellOf(d.file, u.KeyID, u.ItemID); c.Format == "" && stored != nil && stored.Number != nil {
+			c.Format = stored.Number.Format // a cell keeps its format
+		}
 		u.Value, err = tx.value(ctx, d, k, c)
 		return u, err
 	}

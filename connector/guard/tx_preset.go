@@ -306,6 +306,9 @@ func (tx *Tx) CreateFromTemplate(ctx context.Context, d Database, template strin
 	if err != nil {
 		return made, err
 	}
+	if err := tx.addedRow(ctx, d.id, item.ItemID); err != nil {
+		return made, err
+	}
 	made = MadeRow{ID: string(item.ItemID), Title: item.Content}
 	if t.TargetType == "document" {
 		made.Block = string(item.BlockID)

@@ -201,18 +201,24 @@ func (tx *Tx) SetRelation(ctx context.Context, d Database, column, row string, r
 			return true, false, err
 		}
 	}
-	if !k.Relation.IsTwoWay {
-		return changed, false, nil
+	back, err = tx.leadsBack(ctx, k, update.ItemID, update.Value.Relation.BlockIDs)
+	return changed, back, err
+}
+
+// leadsBack reads the column that leads back from the rows that a cell of a two-way
+// relation leads to, and demands that it does; false for any other column.
+func (tx *Tx) leadsBack(ctx context.Context, k siyuan.Key, row siyuan.ID, rows []siyuan.ID) (bool, error) {
+	if k.Relation == nil || !k.Relation.IsTwoWay {
+		return false, nil
 	}
-	_, back, err = tx.reread(ctx, k.Relation.AvID, func(av siyuan.AttributeView) bool {
+	_, back, err := tx.reread(ctx, k.Relation.AvID, func(av siyuan.AttributeView) bool {
 		return !slices.ContainsFunc(primary(av).Values, func(v siyuan.Value) bool {
 			c := cellOf(av, k.Relation.BackKeyID, v.BlockID)
-			leads := c != nil && c.Relation != nil && slices.Contains(c.Relation.BlockIDs, update.ItemID)
-			return leads != slices.Contains(related, string(v.BlockID))
+			return slices.Contains(related(c), row) != slices.Contains(rows, v.BlockID)
 		})
 	})
 	if err == nil && !back {
-		err = notPersisted("The cell of row %s leads there, but column %s of database %s does not lead back.", row, string(k.Relation.BackKeyID), string(k.Relation.AvID))
+		err = notPersisted("The cell of row %s leads there, but column %s of database %s does not lead back.", string(row), string(k.Relation.BackKeyID), string(k.Relation.AvID))
 	}
-	return changed, back, err
+	return back, err
 }

@@ -23,6 +23,8 @@ const (
 	PartPlace    Part = "place"
 	PartDocument Part = "document" // made or removed as a whole
 	PartOrder    Part = "order"    // of the documents below a place
+	PartCells    Part = "cells"    // of a database
+	PartRows     Part = "rows"     // added to a database
 )
 
 // Reason says why a part cannot be brought back.
@@ -36,17 +38,38 @@ const (
 	NotAllowed   Reason = "not_allowed"   // the caller may not write there, or not delete
 	HoldsOthers  Reason = "holds_others"  // documents below that somebody else put there
 	BlocksMoved  Reason = "blocks_moved"  // blocks of it are in another document now
-	TooLarge     Reason = "too_large"     // a database, and too much text for SiYuan to show with ids
+	TooLarge     Reason = "too_large"     // a database, and too much text for SiYuan to show with ids; a cell that was too large to keep
+
+	DatabaseGone  Reason = "database_gone"
+	RowGone       Reason = "row_gone"
+	ColumnGone    Reason = "column_gone"
+	ColumnChanged Reason = "column_changed" // its type, or what it leads to
+	OptionGone    Reason = "option_gone"    // of a select column
+	TargetGone    Reason = "target_gone"    // a row that a relation led to
 )
+
+// Refusal is a part that stays, and why. Of a database it is one cell, given as row
+// and column, or one row.
+type Refusal struct {
+	Part   Part
+	Reason Reason
+	Of     string
+}
 
 // Undoing is what bringing a point back would do.
 type Undoing struct {
 	Point   Point
 	Title   string // now, or then when the document is gone
 	Do      []Part
-	Refused map[Part]Reason
+	Refused []Refusal
+	Cells   []CellChange // of a database, that come back
+	Rows    []RowChange  // likewise, that are removed
 
 	now DocState
+}
+
+func (u *Undoing) refuse(part Part, why Reason) {
+	u.Refused = append(u.Refused, Refusal{part, why, ""})
 }
 
 // Does reports whether a part would be brought back.
@@ -72,12 +95,12 @@ func (u Undoing) Then() DocState {
 // settled decides what of a point can be brought back when its document is now as
 // given. A part is one's own to bring back while it is as one left it.
 func settled(p Point, now DocState) Undoing {
-	u := Undoing{Point: p, Title: p.Title, Refused: map[Part]Reason{}, now: now}
+	u := Undoing{Point: p, Title: p.Title, now: now}
 	part := func(part Part, before, after, now string) {
 		switch {
 		case before == after || now == before:
 		case now != after:
-			u.Refused[part] = ChangedSince
+			u.refuse(part, ChangedSince)
 		default:
 			u.Do = append(u.Do, part)
 		}
@@ -85,13 +108,13 @@ func settled(p Point, now DocState) Undoing {
 	switch whole := p.Created() || p.Removed(); {
 	case p.Open && now == p.Before, whole && now.There == p.Before.There:
 	case p.Open:
-		u.Refused[PartDocument] = NotKnown
+		u.refuse(PartDocument, NotKnown)
 	case whole && now != p.After:
-		u.Refused[PartDocument] = ChangedSince
+		u.refuse(PartDocument, ChangedSince)
 	case whole:
 		u.Do = []Part{PartDocument}
 	case !now.There:
-		u.Refused[PartDocument] = ChangedSince
+		u.refuse(PartDocument, ChangedSince)
 	default:
 		part(PartText, p.Before.Text, p.After.Text, now.Text)
 		part(PartAttrs, p.Before.Attrs, p.After.Attrs, now.Attrs)
@@ -142,7 +165,7 @@ func (s *Session) Judge(ctx context.Context, p Point, now DocState, along map[st
 	}
 	refuse := func(parts []Part, why Reason) {
 		for _, part := range parts {
-			u.Refused[part] = why
+			u.refuse(part, why)
 		}
 		u.Do = slices.DeleteFunc(u.Do, func(d Part) bool { return slices.Contains(parts, d) })
 	}
@@ -177,10 +200,10 @@ func (s *Session) Judge(ctx context.Context, p Point, now DocState, along map[st
 }
 
 func (s *Session) judgeOrder(ctx context.Context, p Point, box siyuan.ID) (Undoing, error) {
-	u := Undoing{Point: p, Refused: map[Part]Reason{}}
+	u := Undoing{Point: p}
 	place, err := s.Place(ctx, p.Doc, contract.Read)
 	if err != nil {
-		u.Refused[PartOrder] = ChangedSince
+		u.refuse(PartOrder, ChangedSince)
 		if contract.CodeOf(err) == contract.NotFound {
 			err = nil
 		}
@@ -197,7 +220,7 @@ func (s *Session) judgeOrder(ctx context.Context, p Point, box siyuan.ID) (Undoi
 	switch {
 	case p.Unchanged() || slices.Equal(now, p.Order.Before):
 	case p.Open || !slices.Equal(now, p.Order.After):
-		u.Refused[PartOrder] = ChangedSince
+		u.refuse(PartOrder, ChangedSince)
 	default:
 		u.Do = []Part{PartOrder}
 	}

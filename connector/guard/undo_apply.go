@@ -18,6 +18,9 @@ func (s *Session) Undo(ctx context.Context, in Intent, u Undoing) error {
 	if len(u.Do) == 0 {
 		return nil
 	}
+	if p.Cells != nil {
+		return s.undoCells(ctx, in, u)
+	}
 	targets, err := s.undoTargets(ctx, p)
 	if err != nil {
 		return err

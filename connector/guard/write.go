@@ -24,9 +24,10 @@ type Tx struct {
 	sent  bool            // a kernel write was answered
 	doubt error           // of a kernel write whose answer never came
 
-	action string   // of the intent
-	kept   bool     // the restore points were made
-	points []*Point // of this write
+	action  string   // of the intent
+	kept    bool     // the restore points were made
+	points  []*Point // of this write
+	lasting bool     // it changes something that no undo takes back
 }
 
 // Write runs a write: it locks the targets, proves again that they are where
@@ -225,6 +226,9 @@ func (tx *Tx) step(ctx context.Context, st Step, send func(w *siyuan.Writer) err
 		return tx.doubt
 	}
 	if err := tx.keep(ctx); err != nil {
+		return err
+	}
+	if err := tx.keepCells(ctx, st); err != nil {
 		return err
 	}
 	st.More = st.More || tx.more

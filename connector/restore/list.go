@@ -17,7 +17,7 @@ type Sitting struct {
 	Agent     string    `json:"agent"`
 	Began     time.Time `json:"began"`
 	Last      time.Time `json:"last"`
-	Documents int       `json:"documents"`      // with points that are not undone
+	Documents int       `json:"documents"`      // with points that are not undone; databases too
 	Writes    int       `json:"writes"`         // that came to their end; 0 where they were not counted yet
 	Undo      bool      `json:"undo,omitempty"` // it took others back
 	Others    []Note    `json:"not_undoable,omitempty"`
@@ -76,7 +76,7 @@ func UndoConversation(requestID string) string { return undoPrefix + requestID }
 type Choice struct {
 	Scope   string // of one author
 	Sitting int64
-	Doc     string
+	Doc     string    // or a database
 	Since   time.Time // written to at or after it
 	NoUndo  bool      // without what undos wrote
 }
@@ -107,13 +107,15 @@ func (s *Store) Points(c Choice) ([]guard.Point, error) {
 	return all, nil
 }
 
-// Undone marks points as brought back.
+// Undone marks points as brought back. What those of databases say of cells is not
+// needed any more and goes.
 func (s *Store) Undone(ids ...int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.transact(func() error {
 		for _, id := range ids {
-			if err := s.exec("UPDATE points SET undone = ? WHERE id = ?", s.cfg.Now().UnixMilli(), id); err != nil {
+			const q = "UPDATE points SET undone = ?, point = CASE WHEN cells > 0 THEN '{}' ELSE point END, cells = 0 WHERE id = ?"
+			if err := s.exec(q, s.cfg.Now().UnixMilli(), id); err != nil {
 				return err
 			}
 		}

@@ -20,6 +20,7 @@ import (
 const (
 	DefaultKeep   = 30 * 24 * time.Hour
 	DefaultPoints = 20_000
+	DefaultCells  = 64 << 20 // bytes of points of databases
 
 	// Pause ends a sitting: a write after it begins another.
 	Pause = 30 * time.Minute
@@ -35,6 +36,7 @@ type Config struct {
 	Path   string // of the file; required
 	Keep   time.Duration
 	Points int              // most points at a time; the oldest give way
+	Cells  int              // most bytes of points of databases, which hold what cells said; likewise
 	Now    func() time.Time // default time.Now
 }
 
@@ -59,7 +61,8 @@ CREATE INDEX IF NOT EXISTS sittings_of ON sittings (scope, conversation, last);
 CREATE TABLE IF NOT EXISTS points (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
 	sitting INTEGER NOT NULL REFERENCES sittings, doc TEXT NOT NULL, ordered INTEGER NOT NULL,
-	made INTEGER NOT NULL, last INTEGER NOT NULL, undone INTEGER NOT NULL DEFAULT 0, point TEXT NOT NULL);
+	made INTEGER NOT NULL, last INTEGER NOT NULL, undone INTEGER NOT NULL DEFAULT 0, point TEXT NOT NULL,
+	cells INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX IF NOT EXISTS points_of ON points (sitting, doc);
 CREATE INDEX IF NOT EXISTS points_doc ON points (doc, made);
 CREATE TABLE IF NOT EXISTS notes (
@@ -75,6 +78,9 @@ func Open(cfg Config) (*Store, error) {
 	}
 	if cfg.Points == 0 {
 		cfg.Points = DefaultPoints
+	}
+	if cfg.Cells == 0 {
+		cfg.Cells = DefaultCells
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -108,24 +114,29 @@ func (s *Store) prepare() error {
 		return err
 	}
 	return s.transact(func() error {
-		if err := s.countWrites(); err != nil {
+		for _, c := range []struct{ table, column string }{{"sittings", "writes"}, {"points", "cells"}} {
+			if err := s.addColumn(c.table, c.column); err != nil {
+				return err
+			}
+		}
+		if err := s.exec("CREATE INDEX IF NOT EXISTS points_cells ON points (id, cells) WHERE cells > 0"); err != nil {
 			return err
 		}
 		return s.prune()
 	})
 }
 
-// countWrites gives a file of a connector that did not count writes the place for it.
-func (s *Store) countWrites() error {
-	counts := false
-	err := s.query("SELECT 1 FROM pragma_table_info('sittings') WHERE name = 'writes'", nil, func(*sqlite.Stmt) error {
-		counts = true
+// addColumn gives a file of an older connector a number that it did not keep yet.
+func (s *Store) addColumn(table, column string) error {
+	has := false
+	err := s.query("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", []any{table, column}, func(*sqlite.Stmt) error {
+		has = true
 		return nil
 	})
-	if err != nil || counts {
+	if err != nil || has {
 		return err
 	}
-	return s.exec("ALTER TABLE sittings ADD COLUMN writes INTEGER NOT NULL DEFAULT 0")
+	return s.exec("ALTER TABLE " + table + " ADD COLUMN " + column + " INTEGER NOT NULL DEFAULT 0")
 }
 
 // Close closes the file. It is safe to call twice.
@@ -236,6 +247,11 @@ func (s *Store) Save(_ context.Context, a guard.Author, points ...*guard.Point) 
 			if err := s.save(sitting, p); err != nil {
 				return err
 			}
+			if p.Cells != nil {
+				if err := s.pruneCells(); err != nil {
+					return err
+				}
+			}
 		}
 		return s.prune()
 	})
@@ -255,11 +271,15 @@ func (s *Store) save(sitting int64, p *guard.Point) error {
 	if err != nil {
 		return err
 	}
-	if p.ID != 0 {
-		return s.exec("UPDATE points SET last = ?, point = ? WHERE id = ?", p.Last.UnixMilli(), string(text), p.ID)
+	cells := 0
+	if p.Cells != nil {
+		cells = len(text)
 	}
-	err = s.exec("INSERT INTO points (sitting, doc, ordered, made, last, point) VALUES (?, ?, ?, ?, ?, ?)",
-		sitting, p.Doc, p.Order != nil, p.Made.UnixMilli(), p.Last.UnixMilli(), string(text))
+	if p.ID != 0 {
+		return s.exec("UPDATE points SET last = ?, point = ?, cells = ? WHERE id = ?", p.Last.UnixMilli(), string(text), cells, p.ID)
+	}
+	err = s.exec("INSERT INTO points (sitting, doc, ordered, made, last, point, cells) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		sitting, p.Doc, p.Order != nil, p.Made.UnixMilli(), p.Last.UnixMilli(), string(text), cells)
 	p.ID = s.conn.LastInsertRowID()
 	return err
 }
@@ -312,4 +332,11 @@ func (s *Store) prune() error {
 		}
 	}
 	return nil
+}
+
+// pruneCells forgets the oldest points of databases that are too much together.
+func (s *Store) pruneCells() error {
+	const q = `DELETE FROM points WHERE cells > 0 AND id <= coalesce((SELECT max(id) FROM
+		(SELECT id, sum(cells) OVER (ORDER BY id DESC) AS held FROM points WHERE cells > 0) WHERE held > ?), 0)`
+	return s.exec(q, s.cfg.Cells)
 }

@@ -87,7 +87,7 @@ type ValueText struct {
 type ValueNumber struct {
 	Content          float64 `json:"content"`
 	IsNotEmpty       bool    `json:"isNotEmpty"`
-	Format           string  `json:"format,omitempty"`
+	Format           string  `json:"format"` // left out of a write, SiYuan keeps what is stored
 	FormattedContent string  `json:"formattedContent,omitempty"`
 }
 

@@ -16,10 +16,10 @@ import (
 	"siyuan-broker/connector/restore"
 )
 
-// Plan is what an undo would do, by document, or has done.
+// Plan is what an undo would do, by document and database, or has done.
 type Plan struct {
 	Documents []Document `json:"documents"`
-	Refused   int        `json:"refused"` // documents of which something is not brought back
+	Refused   int        `json:"refused"` // of them, those of which something is not brought back
 	// Stamp is another one when the plan, made again, would do something else or to
 	// something else: who saw this plan did not see that one.
 	Stamp string `json:"stamp"`
@@ -27,16 +27,24 @@ type Plan struct {
 	steps []step // in the order they are done
 }
 
-// Document is one document, or a place whose order changed, in a plan.
+// Document is one document, a place whose order changed, or a database in a plan.
 type Document struct {
 	ID      string    `json:"id"`
-	Title   string    `json:"title"`
+	Kind    string    `json:"kind,omitempty"` // "database", or "" of a document
+	Title   string    `json:"title"`          // of a database, where it is shown and its name
 	Effect  Effect    `json:"effect"`
 	Parts   []string  `json:"parts,omitempty"` // that are brought back
+	Cells   int       `json:"cells,omitempty"` // of a database, that are brought back
+	Rows    int       `json:"rows,omitempty"`  // likewise, that are removed
 	Refused []Refusal `json:"refused,omitempty"`
 	Since   time.Time `json:"since"`            // of the oldest write that is taken back
 	Failed  string    `json:"failed,omitempty"` // after an undo: why it was not done
+
+	told map[string]bool // cells and rows that are counted
 }
+
+// Database is the kind of a database in a plan.
+const Database = "database"
 
 // Effect says in one word what would happen to a document.
 type Effect string
@@ -50,18 +58,23 @@ const (
 	Nothing   Effect = "nothing"   // it is as it was, or nothing of it can be brought back
 )
 
-// Refusal is a part of a document that is not brought back, and why.
+// Refusal is a part of a document that is not brought back, and why. Count is how
+// many cells or rows of a database these are.
 type Refusal struct {
 	Part   string `json:"part"`
 	Reason string `json:"reason"`
 	Text   string `json:"text"`
+	Count  int    `json:"count,omitempty"`
 }
 
-// step is one undoing with the document of the plan it belongs to.
+// step is one undoing with the document of the plan it belongs to, and the points
+// that it brings back as a whole.
 type step struct {
-	u     guard.Undoing
-	doc   int
-	phase int
+	u      guard.Undoing
+	doc    int
+	phase  int
+	points []guard.Point // the newest first; one, but for cells that are set together
+	whole  []int64       // ids of those of which nothing is refused
 }
 
 var reasons = map[guard.Reason]string{
@@ -72,6 +85,26 @@ var reasons = map[guard.Reason]string{
 	guard.HoldsOthers:  "documents of others stand below it",
 	guard.BlocksMoved:  "blocks of it are in another document now; undo that one together with it",
 	guard.TooLarge:     "it shows a database and is too long to be put back block by block",
+}
+
+// ofCells are the reasons that read otherwise of cells and rows.
+var ofCells = map[guard.Reason]string{
+	guard.NotKnown:      "the connector ended during the write, so nobody knows who changed it last",
+	guard.NotAllowed:    "that needs a higher level where the database, or what the cell leads to, is shown",
+	guard.TooLarge:      "what was there before was too large to keep",
+	guard.DatabaseGone:  "there is no such database any more",
+	guard.RowGone:       "the row is gone",
+	guard.ColumnGone:    "the column is gone",
+	guard.ColumnChanged: "the column is of another type now, or leads elsewhere",
+	guard.OptionGone:    "the column has not that option any more",
+	guard.TargetGone:    "a row that it led to is gone",
+}
+
+func reasonText(r guard.Refusal) string {
+	if r.Of == "" {
+		return reasons[r.Reason]
+	}
+	return cmp.Or(ofCells[r.Reason], reasons[r.Reason])
 }
 
 const beganBefore = "the agent wrote to it before that time too; undo the whole sitting instead"
@@ -86,20 +119,27 @@ func Make(ctx context.Context, s *guard.Session, points []guard.Point, since tim
 		along[pt.Doc] = true
 	}
 	states := map[string]guard.DocState{}
+	tables := s.Tables()
 	phases := map[string]int{}
 	places := map[string]int{} // index of a document in the plan
-	for _, pt := range points {
-		if pt.Unchanged() {
-			continue
+	judge := func(pt guard.Point) (guard.Undoing, bool, error) {
+		if pt.Cells != nil {
+			return tables.Judge(ctx, pt)
 		}
 		now, known := states[pt.Doc]
 		if !known {
 			var err error
 			if now, err = s.State(ctx, pt); err != nil {
-				return p, err
+				return guard.Undoing{}, false, err
 			}
 		}
-		u, visible, err := s.Judge(ctx, pt, now, along)
+		return s.Judge(ctx, pt, now, along)
+	}
+	for _, pt := range points {
+		if pt.Unchanged() {
+			continue
+		}
+		u, visible, err := judge(pt)
 		if err != nil {
 			return p, err
 		}
@@ -114,20 +154,22 @@ func Make(ctx context.Context, s *guard.Session, points []guard.Point, since tim
 		if !listed {
 			at = len(p.Documents)
 			places[key] = at
-			p.Documents = append(p.Documents, Document{ID: pt.Doc, Title: u.Title, Effect: Nothing})
+			p.Documents = append(p.Documents, Document{ID: pt.Doc, Title: u.Title, Effect: Nothing, told: map[string]bool{}})
 		}
 		d := &p.Documents[at]
 		d.Title, d.Since = cmp.Or(d.Title, u.Title), pt.Made
-		if pt.Made.Before(since) {
-			d.Refused = append(d.Refused, Refusal{string(guard.PartDocument), "began_before", beganBefore})
+		if pt.Cells != nil {
+			d.Kind = Database
+		} else if pt.Made.Before(since) {
+			d.Refused = append(d.Refused, Refusal{Part: string(guard.PartDocument), Reason: "began_before", Text: beganBefore})
 			continue
 		}
 		d.add(u)
 		if len(u.Do) > 0 {
 			phases[pt.Doc] = max(phases[pt.Doc], phase(u)) // later writes to a document are taken back first
-			p.steps = append(p.steps, step{u, at, phases[pt.Doc]})
+			p.take(step{u: u, doc: at, phase: phases[pt.Doc], points: []guard.Point{pt}})
 		}
-		if pt.Order == nil {
+		if pt.Order == nil && pt.Cells == nil {
 			states[pt.Doc] = u.Then()
 		}
 	}
@@ -147,13 +189,36 @@ func Make(ctx context.Context, s *guard.Session, points []guard.Point, since tim
 	return p, err
 }
 
+// take adds a step; one that only sets cells goes together with that of the same
+// database before it.
+func (p *Plan) take(st step) {
+	if len(st.u.Refused) == 0 {
+		st.whole = []int64{st.u.Point.ID}
+	}
+	for i := len(p.steps) - 1; i >= 0 && st.u.Point.Cells != nil; i-- {
+		last := &p.steps[i]
+		if last.u.Point.Cells == nil {
+			continue
+		}
+		joined, ok := last.u.Joined(st.u)
+		if !ok {
+			break
+		}
+		last.u, last.points, last.whole = joined, append(last.points, st.points...), append(last.whole, st.whole...)
+		return
+	}
+	p.steps = append(p.steps, st)
+}
+
 // stamp is a digest of what is told and of the writes that would be taken back.
 func (p *Plan) stamp() (string, error) {
 	h := sha256.New()
 	to := json.NewEncoder(h)
 	err := to.Encode(p.Documents)
 	for _, st := range p.steps {
-		err = errors.Join(err, to.Encode(st.u.Point.ID), to.Encode(st.u.Point))
+		for _, pt := range st.points {
+			err = errors.Join(err, to.Encode(pt.ID), to.Encode(pt))
+		}
 	}
 	if err != nil {
 		return "", fmt.Errorf("stamp the plan of an undo: %w", err)
@@ -178,17 +243,48 @@ func (d *Document) add(u guard.Undoing) {
 			d.Effect = Restored
 		}
 	}
-	for part, why := range u.Refused {
-		d.Refused = append(d.Refused, Refusal{string(part), string(why), reasons[why]})
+	for _, c := range u.Cells {
+		d.Cells += d.once("cell " + c.Row + " " + c.Column)
 	}
-	slices.SortFunc(d.Refused, func(a, b Refusal) int { return strings.Compare(a.Part, b.Part) })
+	d.Rows += len(u.Rows)
+	for _, r := range u.Refused {
+		d.refuse(r)
+	}
+	slices.SortStableFunc(d.Refused, func(a, b Refusal) int { return strings.Compare(a.Part, b.Part) })
+}
+
+func (d *Document) refuse(r guard.Refusal) {
+	count := 0
+	if r.Of != "" {
+		if count = d.once(string(r.Part) + string(r.Reason) + r.Of); count == 0 {
+			return
+		}
+		at := slices.IndexFunc(d.Refused, func(o Refusal) bool { return o.Part == string(r.Part) && o.Reason == string(r.Reason) })
+		if at >= 0 {
+			d.Refused[at].Count++
+			return
+		}
+	}
+	d.Refused = append(d.Refused, Refusal{string(r.Part), string(r.Reason), reasonText(r), count})
+}
+
+// once is 1 for what is counted the first time, 0 later.
+func (d *Document) once(what string) int {
+	if d.told[what] {
+		return 0
+	}
+	d.told[what] = true
+	return 1
 }
 
 // phase is when in an undo something is done: what was removed comes back first,
 // upper documents before those below; then documents return to their places, so
-// that what was made can be removed, lower ones first; then texts; orders last.
+// that what was made can be removed, lower ones first; then texts; then orders.
+// Databases come last: what is done to a document changes the rows bound to it.
 func phase(u guard.Undoing) int {
 	switch {
+	case u.Point.Cells != nil:
+		return 5
 	case u.Point.Removed():
 		return 0
 	case u.Does(guard.PartPlace):
@@ -223,9 +319,7 @@ func (p *Plan) Apply(ctx context.Context, s *guard.Session, in guard.Intent, rec
 		err := s.Undo(ctx, in, st.u)
 		if err == nil {
 			done++
-			if len(st.u.Refused) == 0 {
-				err = rec.Undone(st.u.Point.ID)
-			}
+			err = rec.Undone(st.whole...)
 		}
 		if err != nil {
 			failure = err

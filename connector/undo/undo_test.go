@@ -24,6 +24,16 @@ type desk struct {
 	*guardtest.Home
 	store  *restore.Store
 	config restore.Config
+	live   bool // in front of a real SiYuan
+}
+
+// sessionOf is a session of an agent that may do everything it can see.
+func (d *desk) sessionOf(t *testing.T, agent string) *guard.Session {
+	t.Helper()
+	if d.live {
+		return d.liveAs(t, agent)
+	}
+	return d.as(t, agent)
 }
 
 func newDesk(t *testing.T) *desk {
@@ -95,7 +105,7 @@ func (d *desk) undo(t *testing.T, c restore.Choice) undo.Plan {
 	ctx := context.Background()
 	points, err := d.store.Points(c)
 	fine(t, err)
-	s := d.as(t, "owner")
+	s := d.sessionOf(t, "owner")
 	p, err := undo.Make(ctx, s, points, c.Since)
 	fine(t, err)
 	fine(t, p.Apply(ctx, s, guard.Intent{Action: "undo"}, d.store, nil))

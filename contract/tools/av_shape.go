@@ -193,7 +193,7 @@ type AvTemplate struct {
 // The actions of the av tool that change what columns are, and rows by them.
 var (
 	AvSetOptions = define[AvSetOptionsIn, AvSetOptionsOut](Action{
-		Name: "set_column_options", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
+		Name: "set_column_options", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Lasting: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
 		Summary:  "Replace all options of a select or mSelect column; cells lose those that are dropped.",
 		Guidance: []string{"Options that are there keep their places, new ones come behind them, and no second write is made for the order."},
 		Examples: []string{`{"avID":"20240106120000-taskavs","keyID":"20240106120000-keypick","options":[{"name":"Open","color":"1"}]}`},
@@ -205,7 +205,7 @@ var (
 		Examples: []string{`{"avID":"20240106120000-taskavs","sourceRowIDs":["20240106120001-rowloos"]}`},
 	})
 	AvSetTemplates = define[AvSetTemplatesIn, AvSetTemplatesOut](Action{
-		Name: "set_new_item_templates", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
+		Name: "set_new_item_templates", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Lasting: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
 		Summary:  "Replace all templates for new rows.",
 		Guidance: []string{"get shows those there are. A template of documents needs level rw in the notebook they go to, and a path without template functions."},
 		Examples: []string{`{"avID":"20240106120000-taskavs","blockID":"20240106120000-avblock","templates":[{"id":"20240106120000-tmplate","name":"Errand","targetType":"detached","fieldValues":{"20240106120000-keynote":{"mode":"static","value":"by bike"}}}],"defaultTemplateID":""}`},
@@ -218,13 +218,13 @@ var (
 		Examples: []string{`{"avID":"20240106120000-taskavs","blockID":"20240106120000-avblock","templateID":"20240106120000-tmplone"}`},
 	})
 	AvTwoWay = define[AvTwoWayIn, AvTwoWayOut](Action{
-		Name: "configure_two_way_relation", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
+		Name: "configure_two_way_relation", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Lasting: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
 		Summary:  "Tie a relation column to another database, with a new column there that leads back.",
 		Guidance: []string{"Both databases need level rw. A column that leads to another database already is left alone."},
 		Examples: []string{`{"avID":"20240106120000-taskavs","keyID":"20240106120000-keyfree","destinationAvID":"20240106120000-peopavs","backRelationKeyID":"20260131120000-backkey","sourceName":"Owner","destinationName":"Tasks"}`},
 	})
 	AvConfigureRollup = define[AvRollupIn, AvRollupOut](Action{
-		Name: "configure_rollup", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
+		Name: "configure_rollup", Kind: Write, Level: contract.ReadWrite, Scope: ScopeTargets, Tier: Advanced, Dangerous: true, Lasting: true, Off: true, Guarded: OnState, ParamAliases: byAvID,
 		Summary:  "Say what a rollup column collects behind a relation.",
 		Guidance: []string{"The database behind the relation needs level r. SiYuan drops filters that use the column."},
 		Examples: []string{`{"avID":"20240106120000-taskavs","keyID":"20240106120000-keyroll","relationKeyID":"20240106120000-keyrela","destinationKeyID":"20240106120000-keyages","calc":{"operator":"Sum"}}`},

@@ -6,7 +6,7 @@ import "siyuan-broker/contract"
 type TimelineListChangesIn struct {
 	Since      string `json:"since,omitempty" maxlen:"64" doc:"From then on; RFC 3339."`
 	Sitting    *int   `json:"sitting,omitempty" min:"1" max:"1000000000" doc:"From list_changes."`
-	DocumentID string `json:"documentId,omitempty" maxlen:"22" doc:"Only this document; it may be gone."`
+	DocumentID string `json:"documentId,omitempty" maxlen:"22" doc:"Only this document (may be gone) or database."`
 	PageIn
 }
 
@@ -26,12 +26,15 @@ type LastingChange struct {
 	At     string `json:"at"`
 }
 
-// ChangedDocument is what taking back would do, or did, to one document.
+// ChangedDocument is what taking back would do, or did, to one document or database.
 type ChangedDocument struct {
 	ID      string    `json:"id"`
+	Kind    string    `json:"kind,omitempty"` // database; none of a document
 	Title   string    `json:"title"`
 	Effect  string    `json:"effect"`          // restored, removed, returned, reordered or nothing
-	Parts   []string  `json:"parts,omitempty"` // that come back: text, attributes, place, document, order
+	Parts   []string  `json:"parts,omitempty"` // that come back: text, attributes, place, document, order; cells, rows
+	Cells   int       `json:"cells,omitempty"` // that come back
+	Rows    int       `json:"rows,omitempty"`  // that are removed, because the agent added them
 	Since   string    `json:"since"`           // of the oldest write that is taken back
 	Refused []Refused `json:"refused,omitempty"`
 	Failed  string    `json:"failed,omitempty"` // why it was not done
@@ -42,6 +45,8 @@ type Refused struct {
 	Part string `json:"part"`
 	Code string `json:"code"`
 	Text string `json:"text"`
+
+	Count int `json:"count,omitempty"` // of cells or rows
 }
 
 // TimelineListChangesOut is the output of timeline.list_changes.
@@ -56,7 +61,7 @@ type TimelineListChangesOut struct {
 type TimelineUndoIn struct {
 	Since      string `json:"since,omitempty" maxlen:"64" doc:"From then on; RFC 3339."`
 	Sitting    *int   `json:"sitting,omitempty" min:"1" max:"1000000000" doc:"From list_changes."`
-	DocumentID string `json:"documentId,omitempty" maxlen:"22" doc:"Only this document; it may be gone."`
+	DocumentID string `json:"documentId,omitempty" maxlen:"22" doc:"Only this document (may be gone) or database."`
 }
 
 // TimelineUndoOut is the output of timeline.undo.
@@ -82,7 +87,7 @@ var (
 		Rules:   []Rule{AtLeastOne("since", "sitting", "documentId")},
 		Guidance: []string{
 			"What somebody else changed since stays, and is named in refused. Removing a document that you made needs rwd.",
-			"Databases' cells, tags, files and notebooks are not taken back.",
+			"Tags, files, notebooks, removed rows and columns are not taken back.",
 			"An undo is a sitting of its own and can be undone by its number.",
 		},
 		Examples: []string{`{"sitting":12}`, `{"since":"2026-11-30T14:05:00+01:00"}`},

@@ -144,9 +144,11 @@ func or(v *int, standard int) int {
 }
 
 func show(d undo.Document) catalogue.ChangedDocument {
-	out := catalogue.ChangedDocument{ID: d.ID, Title: d.Title, Effect: string(d.Effect), Parts: d.Parts, Since: stamp(d.Since), Failed: d.Failed}
+	out := catalogue.ChangedDocument{
+		ID: d.ID, Kind: d.Kind, Title: d.Title, Effect: string(d.Effect), Parts: d.Parts, Cells: d.Cells, Rows: d.Rows, Since: stamp(d.Since), Failed: d.Failed,
+	}
 	for _, x := range d.Refused {
-		out.Refused = append(out.Refused, catalogue.Refused{Part: x.Part, Code: x.Reason, Text: x.Text})
+		out.Refused = append(out.Refused, catalogue.Refused{Part: x.Part, Code: x.Reason, Text: x.Text, Count: x.Count})
 	}
 	return out
 }
@@ -168,8 +170,15 @@ func previewUndo(ctx context.Context, r *tools.Request, in catalogue.TimelineUnd
 		if !changes(d) {
 			continue
 		}
-		if p.Counts.Documents++; len(p.Named) == contract.PreviewNamed {
+		if p.Counts.Rows += d.Rows; d.Kind == "" {
+			p.Counts.Documents++
+		}
+		if len(p.Named) == contract.PreviewNamed {
 			p.More++
+			continue
+		}
+		if d.Kind != "" {
+			p.Named = append(p.Named, contract.PreviewItem{Kind: d.Kind, Title: d.Title, Places: d.Cells})
 			continue
 		}
 		item := &contract.PreviewItem{Kind: "document", Title: d.Title}
