@@ -35,8 +35,12 @@ func said() (all []tools.ChangedDocument) {
 		for _, why := range append(reasons, "of another version") {
 			d.Refused = append(d.Refused, tools.Refused{Part: "text", Code: why, Text: "whatever"})
 		}
+		for _, why := range append(cellReasons, "of another version") {
+			d.Refused = append(d.Refused, tools.Refused{Part: "cells", Code: why, Count: 3})
+		}
 		all = append(all, d)
 	}
+	all = append(all, tools.ChangedDocument{ID: "20261130120000-abcdefg", Kind: "database", Title: "/Tasks: Tasks", Effect: "restored", Parts: []string{"cells", "rows"}, Cells: 3, Rows: 1})
 	return append(all, tools.ChangedDocument{ID: "?", Effect: "restored", Failed: "it broke"})
 }
 
@@ -75,10 +79,13 @@ func TestWhatAHomeSaysIsShownInWordsOfOurs(t *testing.T) {
 		{ID: "20261130120000-abcdefg", Title: "A\u202eB\n", Effect: "restored", Parts: []string{"text"}, Refused: []tools.Refused{{Part: "place", Code: "changed_since", Text: "click here"}}},
 		{ID: `"><b>`, Title: "x", Effect: "restored"}, {ID: "20261130120000-abcdefg", Title: "y", Effect: "exploded"},
 		{ID: "20261130120000-abcdefg", Title: "z", Effect: "removed", Parts: []string{"document"}, Failed: "click here"},
+		{ID: "x", Kind: "database", Title: "/T", Effect: "restored", Parts: []string{"cells", "rows"}, Cells: 2, Rows: -1, Refused: []tools.Refused{{Part: "cells", Code: "too_large", Count: 4}, {Part: "rows", Code: "new", Count: 1}}},
 	}, "effect.", "/u?sitting=3")
 	want := []documentView{
-		{Title: "AB", Effect: "effect.restored", Parts: []string{"part.text"}, Refused: []refusedView{{"part.place", "why.changed_since"}}, Changes: true, Path: "/u?sitting=3&document=20261130120000-abcdefg"},
+		{Title: "AB", Effect: "effect.restored", Parts: []partView{{"part.text", 0}}, Refused: []refusedView{{partView{"part.place", 0}, "why.changed_since"}}, Changes: true, Path: "/u?sitting=3&document=20261130120000-abcdefg"},
 		{Title: "x", Effect: "effect.restored", Changes: true}, {Title: "y", Effect: "effect.nothing"}, {Title: "z", Effect: "effect.removed", Failed: true},
+		{Database: true, Title: "/T", Effect: "effect.restored", Parts: []partView{{"part.cells", 2}, {"part.rows", 0}}, Changes: true,
+			Refused: []refusedView{{partView{"part.cells", 4}, "why.cells.too_large"}, {partView{"part.rows", 1}, "why.cells.other"}}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -55,18 +55,30 @@ type lasting struct {
 	At     time.Time
 }
 
+// documentView is a document or a database.
 type documentView struct {
-	Title   string
-	Effect  string   // key of a message
-	Parts   []string // keys of messages; none where the effect says it all
-	Refused []refusedView
-	Failed  bool
-	Changes bool   // something comes back, or came
-	Path    string // of its own preview; empty: none
+	Database bool
+	Title    string
+	Effect   string     // key of a message
+	Parts    []partView // none where the effect says it all
+	Refused  []refusedView
+	Failed   bool
+	Changes  bool   // something comes back, or came
+	Path     string // of its own preview; empty: none
 }
 
-// refusedView is a part that stays, and why, in keys of messages.
-type refusedView struct{ Part, Why string }
+// partView is a part by the key of its message; Count is how many cells or rows it
+// is, 0 of what is not counted.
+type partView struct {
+	Part  string
+	Count int
+}
+
+// refusedView is a part that stays, and the key of why.
+type refusedView struct {
+	partView
+	Why string
+}
 
 type undoPage struct {
 	about
@@ -133,17 +145,21 @@ func showDocuments(all []tools.ChangedDocument, tense, preview string) []documen
 	list := make([]documentView, 0, len(all))
 	for _, d := range all {
 		v := documentView{
-			Title: contract.PlainText(d.Title, contract.PreviewRunes), Effect: known(tense, d.Effect, "nothing", effects), Failed: d.Failed != "",
+			Database: d.Kind == "database", Title: contract.PlainText(d.Title, contract.PreviewRunes), Effect: known(tense, d.Effect, "nothing", effects), Failed: d.Failed != "",
 		}
 		v.Changes = v.Effect != tense+"nothing" && !v.Failed
 		for _, part := range d.Parts {
 			if part == "document" || part == "order" {
 				continue
 			}
-			v.Parts = append(v.Parts, known("part.", part, "other", parts))
+			v.Parts = append(v.Parts, partView{known("part.", part, "other", parts), max(0, map[string]int{"cells": d.Cells, "rows": d.Rows}[part])})
 		}
 		for _, x := range d.Refused {
-			v.Refused = append(v.Refused, refusedView{known("part.", x.Part, "other", parts), known("why.", x.Code, "other", reasons)})
+			why := known("why.", x.Code, "other", reasons)
+			if x.Part == "cells" || x.Part == "rows" {
+				why = known("why.cells.", x.Code, "other", cellReasons)
+			}
+			v.Refused = append(v.Refused, refusedView{partView{known("part.", x.Part, "other", parts), max(0, x.Count)}, why})
 		}
 		if preview != "" && v.Changes && contract.IsID(d.ID) {
 			v.Path = preview + "&document=" + d.ID
@@ -156,8 +172,13 @@ func showDocuments(all []tools.ChangedDocument, tense, preview string) []documen
 // What homes say, as far as there are words for it.
 var (
 	effects = []string{"restored", "removed", "returned", "reordered", "nothing"}
-	parts   = []string{"text", "attributes", "place", "document", "order"}
+	parts   = []string{"text", "attributes", "place", "document", "order", "cells", "rows"}
 	reasons = []string{"changed_since", "holds_others", "blocks_moved", "began_before", "not_kept", "not_known", "too_large", "not_allowed"}
+
+	// cellReasons are those of cells and rows of databases.
+	cellReasons = []string{
+		"changed_since", "not_known", "too_large", "not_allowed", "database_gone", "row_gone", "column_gone", "column_changed", "option_gone", "target_gone",
+	}
 )
 
 func known(prefix, word, other string, list []string) string {

@@ -69,6 +69,24 @@ func TestThePlanSaysWhatWouldHappenAndWhatIsLeft(t *testing.T) {
 	}
 }
 
+func TestADatabaseIsPrintedWithTheNumbersOfItsCellsAndRows(t *testing.T) {
+	t.Parallel()
+	plan := undo.Plan{Documents: []undo.Document{{
+		ID: "20240106120000-taskavs", Kind: undo.Database, Title: "/Beta: Tasks", Effect: undo.Restored, Parts: []string{"cells", "rows"}, Cells: 3, Rows: 1,
+		Refused: []undo.Refusal{{Part: "cells", Reason: "option_gone", Text: "the column has not that option any more", Count: 2}},
+	}}}
+	var b strings.Builder
+	if err := printPlan(&b, plan, true); err != nil {
+		t.Fatal(err)
+	}
+	want := `20240106120000-taskavs  database "/Beta: Tasks"  brought back: 3 cells, 1 rows that it added go
+    left of its cells: 2: the column has not that option any more
+`
+	if b.String() != want {
+		t.Errorf("printed\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
 func TestTheListNamesWhatCannotBeUndone(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 30, 14, 5, 0, 0, time.UTC)
@@ -77,7 +95,7 @@ func TestTheListNamesWhatCannotBeUndone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "    12  2026-11-30 14:05 to 14:06  \"Claude\": 3 documents\n        cannot be undone: notebook.rename at 14:05\n"
+	want := "    12  2026-11-30 14:05 to 14:06  \"Claude\": 3 documents and databases\n        cannot be undone: notebook.rename at 14:05\n"
 	if b.String() != want {
 		t.Errorf("printed %q, want %q", b.String(), want)
 	}
