@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -86,5 +87,37 @@ func TestTheWritingClientIsUsedByTheSeamAlone(t *testing.T) {
 	}
 	if len(uses) != 3 || uses["guard.go"] != 1 || uses["write.go"] != 1 || uses["points.go"] != 1 {
 		t.Errorf("uses of the writing client: %v, want one in guard.go (New), write.go (Tx.step) and points.go (Guard.version)", uses)
+	}
+}
+
+// cellWriter finds the methods of the writing client that set cells or make rows.
+// Each stands beside a mark that names the cells or rows, or their number: what is
+// kept for undo follows from it (Tx.keepCells).
+var cellWriter = regexp.MustCompile(`w\.(SetCells?|AddRows|AddDetachedRows|ReplaceRows|CreateItem)\(|"(duplicateAttrViewRow|insertAttrViewBlock|updateAttrViewCell)"`)
+
+func TestCellsAndRowsAreWrittenWhereTheirMarksAreMade(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := map[string]string{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, use := range cellWriter.FindAllString(string(text), -1) {
+			uses[name] += use
+		}
+	}
+	want := map[string]string{
+		"tx_cells.go": "w.SetCells(", "tx_database.go": "w.AddRows(", "tx_preset.go": "w.CreateItem(", "tx_shape.go": `"duplicateAttrViewRow"`,
+	}
+	if !maps.Equal(uses, want) {
+		t.Errorf("cells and rows are written in %v, want %v; a new place needs marks of LookCell or LookRow, and a line here", uses, want)
 	}
 }

@@ -654,3 +654,47 @@ func TestManyWritesToCellsAreTakenBackInFew(t *testing.T) {
 		t.Errorf("%d points are not marked as brought back", len(left))
 	}
 }
+
+func TestRowsThatATemplateAndACopyMadeGo(t *testing.T) {
+	t.Parallel()
+	d := tableDesk(t)
+	before := d.look(t)
+	row := ""
+	d.table(t, "a", func(ctx context.Context, s *guard.Session, tx *guard.Tx, db guard.Database) error {
+		block, err := s.Block(ctx, guardtest.DatabaseBlock, contract.ReadWrite)
+		if err != nil {
+			return err
+		}
+		made, err := tx.CreateFromTemplate(ctx, db, guardtest.Template, guard.RowPlace{Block: block})
+		row = made.ID
+		return err
+	}, guardtest.Database)
+	d.table(t, "a", func(ctx context.Context, _ *guard.Session, tx *guard.Tx, db guard.Database) error {
+		_, err := tx.DuplicateRows(ctx, db, []string{row}, "")
+		return err
+	}, guardtest.Database, guardtest.People)
+	p := d.undo(t, restore.Choice{})
+	if e := entry(t, p, guardtest.Database); e.Rows != 2 || p.Refused > 0 {
+		t.Errorf("the plan says %+v", e)
+	}
+	if got := d.title(t, guardtest.Database, row); got != "" {
+		t.Errorf("the row is still there: %s", got)
+	}
+	same(t, before, d.look(t))
+}
+
+func TestAnUndoOfOneDocumentLeavesCellsAndOneOfADatabaseBringsThemBack(t *testing.T) {
+	t.Parallel()
+	d := tableDesk(t)
+	d.set(t, "a", guardtest.Database, noted("agent's"))
+	d.appendLine(t, "a", beta, "by the agent")
+	d.undo(t, restore.Choice{Doc: beta})
+	if !strings.Contains(d.note(t), "agent's") || strings.Contains(d.text(t, beta), "by the agent") {
+		t.Errorf("not exactly the document was brought back: %s\n%s", d.note(t), d.text(t, beta))
+	}
+	d.appendLine(t, "a", beta, "by the agent")
+	d.undo(t, restore.Choice{Doc: guardtest.Database})
+	if strings.Contains(d.note(t), "agent's") || !strings.Contains(d.text(t, beta), "by the agent") {
+		t.Errorf("not exactly the cell was brought back: %s\n%s", d.note(t), d.text(t, beta))
+	}
+}
