@@ -57,6 +57,20 @@ func (w *World) Agent(t testing.TB, tenant, member, instance tenants.ID, name st
 // tool calls a tool and gives the id it answers with.
 func tool(t testing.TB, s *mcp.ClientSession, name string, args map[string]any) string {
 	t.Helper()
+	var out struct {
+		ID       string
+		Notebook json.RawMessage
+	}
+	answer(t, s, name, args, &out)
+	if out.ID == "" && len(out.Notebook) > 0 {
+		must(t, json.Unmarshal(out.Notebook, &out))
+	}
+	return out.ID
+}
+
+// answer calls a tool and takes its answer.
+func answer(t testing.TB, s *mcp.ClientSession, name string, args map[string]any, out any) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := s.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: args})
@@ -65,15 +79,24 @@ func tool(t testing.TB, s *mcp.ClientSession, name string, args map[string]any) 
 	if r.IsError {
 		t.Fatalf("%s %v: %s", name, args["action"], text)
 	}
-	var out struct {
-		ID       string
-		Notebook json.RawMessage
+	must(t, json.Unmarshal([]byte(text), out))
+}
+
+// table makes a database with a row of one agent, in which another renames the row
+// and adds one of its own.
+func table(t testing.TB, owner, s *mcp.ClientSession, doc string) {
+	t.Helper()
+	var made struct {
+		AvID    string
+		Columns []struct{ ID, Type string }
 	}
-	must(t, json.Unmarshal([]byte(text), &out))
-	if out.ID == "" && len(out.Notebook) > 0 {
-		must(t, json.Unmarshal(out.Notebook, &out))
-	}
-	return out.ID
+	answer(t, owner, "av", map[string]any{"action": "create", "blockID": doc, "name": "Tasks"}, &made)
+	var added struct{ Rows []struct{ RowID string } }
+	answer(t, owner, "av", map[string]any{"action": "add_rows", "avID": made.AvID, "primaryKeyTexts": []string{"Buy paint"}}, &added)
+	answer(t, s, "av", map[string]any{
+		"action": "set_cells", "avID": made.AvID, "rowID": added.Rows[0].RowID, "columnID": made.Columns[0].ID, "valueType": "text", "text": "Renamed",
+	}, &struct{}{})
+	answer(t, s, "av", map[string]any{"action": "add_rows", "avID": made.AvID, "primaryKeyTexts": []string{"Mine"}}, &struct{}{})
 }
 
 func TestAPersonUndoesWhatAnAgentWrote(t *testing.T) {
@@ -112,9 +135,10 @@ func TestAPersonUndoesWhatAnAgentWrote(t *testing.T) {
 		add(other, common)
 		edited := write(other, `<script>document.title="taken"</script> and a very long title of a document that goes on and on `+string(b.lang))
 		add(s, edited)
+		table(t, other, s, write(other, "Rooms "+string(b.lang)))
 		tool(t, s, "notebook", map[string]any{"action": "create", "name": "Lasting " + string(b.lang)})
 		b.Go("/console/agents/" + agent.String() + "/activity")
-		b.reads(t, own, "notebook.create", "旅行计划")
+		b.reads(t, own, "notebook.create", "旅行计划", "Rooms "+string(b.lang)+": Tasks")
 		b.Inspect("activity")
 
 		b.Follow(`main a.btn.small[href*="document="]`)
