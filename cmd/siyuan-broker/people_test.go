@@ -146,10 +146,58 @@ func (h *hosted) heard() string {
 // user runs `siyuan-broker user …`.
 func (h *hosted) user(args ...string) (string, int) {
 	h.t.Helper()
-	cmd := exec.CommandContext(h.t.Context(), h.bin, append([]string{"user"}, args...)...)
+	return h.run(append([]string{"user"}, args...)...)
+}
+
+// run runs another command beside the broker.
+func (h *hosted) run(args ...string) (string, int) {
+	h.t.Helper()
+	cmd := exec.CommandContext(h.t.Context(), h.bin, args...)
 	cmd.Env = h.env
 	out, _ := cmd.CombinedOutput() // the code says how it went
 	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// letsIn has the operator's command line put Bo into Ann's tenant and out again.
+// It gives the secret of the invitation.
+func (h *hosted) letsIn(password string) string {
+	h.t.Helper()
+	out, _ := h.run("tenant", "show", "--email", "ann@example.org")
+	var memberships []struct{ TenantID string }
+	if err := json.Unmarshal([]byte(out), &memberships); err != nil || len(memberships) != 1 {
+		h.t.Fatalf("tenant show: %v %s", err, out)
+	}
+	in := func(args ...string) (string, int) {
+		return h.run(append(append([]string{"tenant"}, args...), "--tenant", memberships[0].TenantID)...)
+	}
+	out, code := in("invite", "Bo@example.org", "--role", "admin")
+	link := anyLink.FindStringSubmatch(out)
+	if code != 0 || link == nil {
+		h.t.Fatalf("tenant invite: %d %s", code, out)
+	}
+	bo := newVisitor(h.t)
+	bo.send(h.base+"/console/signin", url.Values{"email": {"bo@example.org"}, "password": {password}})
+	if status, at, _ := bo.send(link[0], url.Values{}); status != http.StatusOK || at != "/console" {
+		h.t.Errorf("accepting led to %d %s", status, at)
+	}
+	for _, x := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"member", "list"}, 0, `"role": "admin"`},
+		{[]string{"invite", "bo@example.org"}, 1, "a member already"},
+		{[]string{"invite", "cy@example.org", "--role", "king"}, 2, "owner, admin or member"},
+		{[]string{"member", "role", "ann@example.org", "--role", "member"}, 1, "at least one owner"},
+		{[]string{"member", "role", "Bo@example.org", "--role", "member"}, 0, ""},
+		{[]string{"member", "remove", "bo@example.org"}, 0, ""},
+		{[]string{"member", "remove", "bo@example.org"}, 3, "member list"},
+	} {
+		if out, code := in(x.args...); code != x.code || !strings.Contains(out, x.says) {
+			h.t.Errorf("tenant %v: %d %s", x.args, code, out)
+		}
+	}
+	return link[1]
 }
 
 func TestTheFirstPersonComesInByALinkOnTheConsoleAndLetsOthersIn(t *testing.T) {
@@ -224,6 +272,8 @@ func TestTheFirstPersonComesInByALinkOnTheConsoleAndLetsOthersIn(t *testing.T) {
 		t.Errorf("user list: %v %s", err, out)
 	}
 
+	joining := h.letsIn(password)
+
 	h.stop()
 	before := h.heard()
 	h.start()
@@ -234,7 +284,7 @@ func TestTheFirstPersonComesInByALinkOnTheConsoleAndLetsOthersIn(t *testing.T) {
 		t.Errorf("the session after a restart: %d at %s", status, at)
 	}
 	h.stop()
-	for _, secret := range []string{link[1], invitation[1], reset[1], password} {
+	for _, secret := range []string{link[1], invitation[1], reset[1], joining, password} {
 		if strings.Contains(h.log.String(), secret) {
 			t.Errorf("the log contains %s", secret)
 		}

@@ -16,8 +16,8 @@ import (
 )
 
 func newTenant(a *app) *cobra.Command {
-	return cli.Group(&cobra.Command{Use: "tenant", Short: "Tenants: create, and set what is allowed"},
-		newTenantCreate(a), newTenantShow(a), newTenantLevel(a), newTenantSwitch(a), newTenantConsent(a), newTenantToggle(a), newTenantResults(a), newTenantSkills(a), newTenantUploads(a), newTenantWrites(a))
+	return cli.Group(&cobra.Command{Use: "tenant", Short: "Tenants: create, say who belongs, and set what is allowed"},
+		newTenantCreate(a), newTenantShow(a), newTenantMember(a), newTenantInvite(a), newTenantLevel(a), newTenantSwitch(a), newTenantConsent(a), newTenantToggle(a), newTenantResults(a), newTenantSkills(a), newTenantUploads(a), newTenantWrites(a))
 }
 
 func newTenantCreate(a *app) *cobra.Command {
