@@ -157,6 +157,17 @@ func TestAPersonUndoesWhatAnAgentWrote(t *testing.T) {
 		b.Follow(`main a.btn`)
 		b.reads(t, "旅行计划")
 		b.Inspect("activity-after")
+
+		// Its access is taken back; what it wrote stays in reach.
+		b.Go("/console/agents")
+		b.Press(`article:has(a[href*="` + agent.String() + `"]) summary`)
+		b.Follow(`article:has(a[href*="` + agent.String() + `"]) button.danger`)
+		b.Await(".alert.good")
+		b.Inspect("activity-agents-ended")
+		b.Follow(`ul a[href$="` + agent.String() + `/activity"]`)
+		b.Await(".alert.info")
+		b.reads(t, "旅行计划")
+		b.Inspect("activity-ended")
 		if b.lang == pages.Chinese { // the last
 			stop()
 			b.Go("/console/agents/" + agent.String() + "/activity")
