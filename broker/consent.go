@@ -2,19 +2,11 @@ package broker
 
 import (
 	"context"
-	"time"
 
 	"siyuan-broker/broker/approvals"
 	"siyuan-broker/broker/cluster"
 	"siyuan-broker/broker/consent"
 	"siyuan-broker/tenants"
-)
-
-// WriteBudget in WriteWindow is what an agent may write before a person is asked,
-// where its tenant says nothing else.
-const (
-	WriteBudget = 200 // writes
-	WriteWindow = 10 * time.Minute
 )
 
 // newConsent wires where calls wait for people. It needs the cluster.
@@ -30,16 +22,13 @@ func (b *Broker) newApprovals() (err error) {
 
 // budget counts an agent's writes over all nodes.
 func (b *Broker) budget(ctx context.Context, tenant, agent string, l tenants.Limits) bool {
-	limit, window := WriteBudget, WriteWindow
+	limit := tenants.WriteBudget
 	switch {
 	case l.WriteBudget == tenants.NoWriteBudget:
 		return true
 	case l.WriteBudget > 0:
 		limit = l.WriteBudget
 	}
-	if l.WriteWindow > 0 {
-		window = time.Duration(l.WriteWindow) * time.Second
-	}
-	ok, _ := b.cluster.net.Allow(ctx, cluster.LimitKey{Tenant: tenant, Agent: agent, Tool: "(writes)"}, limit, window)
+	ok, _ := b.cluster.net.Allow(ctx, cluster.LimitKey{Tenant: tenant, Agent: agent, Tool: "(writes)"}, limit, l.Window())
 	return ok
 }

@@ -55,8 +55,24 @@ type Limits struct {
 	AgentMaxDays    int   `json:"agent_max_days,omitempty"`   // longest life of a token
 }
 
-// NoWriteBudget is a Limits.WriteBudget: nobody is asked because of many writes.
-const NoWriteBudget = -1
+// What an agent may write before a person is asked: WriteBudget writes in
+// WriteWindow where its tenant says nothing else, MostWriteBudget at most.
+// NoWriteBudget is a Limits.WriteBudget with which nobody is asked because of many
+// writes.
+const (
+	WriteBudget     = 200
+	WriteWindow     = 10 * time.Minute
+	MostWriteBudget = 100_000
+	NoWriteBudget   = -1
+)
+
+// Window is the time in which writes count against the WriteBudget.
+func (l Limits) Window() time.Duration {
+	if l.WriteWindow > 0 {
+		return time.Duration(l.WriteWindow) * time.Second
+	}
+	return WriteWindow
+}
 
 // Settings are a tenant's own choices that are not rights.
 type Settings struct {

@@ -143,7 +143,10 @@ type onOff struct {
 
 // space is what holds in all workspaces of the tenant.
 type space struct {
-	Chars, MinChars, MaxChars, DefaultChars int // Chars is 0 where the default holds
+	Chars, MinChars, MaxChars, DefaultChars int  // Chars is 0 where the default holds
+	Writes, MostWrites, DefaultWrites       int  // Writes is 0 where the default holds
+	Minutes                                 int  // in which writes are counted
+	Asks                                    bool // about more writes than that
 	Strict                                  tenants.StrictWrites
 	Skills                                  bool
 }
@@ -193,6 +196,8 @@ func spaceOf(t tenants.Tenant) space {
 		Chars: t.Limits.ResultChars, MinChars: tools.MinResultChars, MaxChars: tools.MaxResultChars, DefaultChars: tools.DefaultResultChars,
 		Strict: t.Settings.StrictWrites, Skills: t.Settings.SkillsExtension,
 	}
+	s.Writes, s.MostWrites, s.DefaultWrites = max(0, t.Limits.WriteBudget), tenants.MostWriteBudget, tenants.WriteBudget
+	s.Minutes, s.Asks = max(1, int(t.Limits.Window().Minutes())), t.Limits.WriteBudget != tenants.NoWriteBudget
 	if s.Strict == "" {
 		s.Strict = tenants.StrictOffered
 	}

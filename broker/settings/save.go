@@ -181,10 +181,17 @@ func (p *Page) SaveSpace(w http.ResponseWriter, r *http.Request) {
 		var said []string
 		limits, settings := t.Limits, t.Settings
 		if word, ok := e.changed("chars"); ok {
-			if limits.ResultChars, err = characters(word); err != nil {
+			if limits.ResultChars, err = number(word, tools.MinResultChars, tools.MaxResultChars); err != nil {
 				return err
 			}
 			said = append(said, fmt.Sprintf("result_chars %d", limits.ResultChars))
+		}
+		budget, err := e.budget(limits.WriteBudget)
+		if err != nil {
+			return err
+		}
+		if budget != limits.WriteBudget {
+			limits.WriteBudget, said = budget, append(said, fmt.Sprintf("write_budget %d", budget))
 		}
 		if word, ok := e.changed("strict"); ok {
 			settings.StrictWrites = tenants.StrictWrites(word)
@@ -204,13 +211,33 @@ func (p *Page) SaveSpace(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// characters reads how much an answer may hold; nothing is 0, the default.
-func characters(word string) (int, error) {
+// budget is the tenant's budget of writes after the form.
+func (e *edit) budget(now int) (int, error) {
+	if word, ok := e.changed("writes"); ok {
+		n, err := number(word, 1, tenants.MostWriteBudget)
+		if err != nil {
+			return 0, err
+		}
+		if now != tenants.NoWriteBudget {
+			now = n
+		}
+	}
+	switch on, ok := e.ticked("budget"); {
+	case ok && !on:
+		return tenants.NoWriteBudget, nil
+	case ok:
+		return number(e.form.Get("writes"), 1, tenants.MostWriteBudget)
+	}
+	return now, nil
+}
+
+// number reads one from least to most; nothing is 0, the default.
+func number(word string, least, most int) (int, error) {
 	if word = strings.TrimSpace(word); word == "" {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(word)
-	if err != nil || n < tools.MinResultChars || n > tools.MaxResultChars {
+	if err != nil || n < least || n > most {
 		return 0, errForm
 	}
 	return n, nil

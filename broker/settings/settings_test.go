@@ -271,6 +271,37 @@ func TestOwnersSetTheWorkspaceAndTheSpace(t *testing.T) {
 	}
 }
 
+func TestOwnersSetTheBudgetOfWrites(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for _, c := range []struct {
+		name   string
+		fields []string
+		code   int
+		want   int
+	}{
+		{"a number", []string{"was.writes", "", "writes", "50", "was.on", "budget", "on", "budget"}, http.StatusSeeOther, 50},
+		{"nothing new", []string{"was.writes", "50", "writes", "50", "was.on", "budget", "on", "budget"}, http.StatusSeeOther, 50},
+		{"too many", []string{"was.writes", "50", "writes", "100001", "was.on", "budget", "on", "budget"}, http.StatusUnprocessableEntity, 50},
+		{"less than one", []string{"was.writes", "50", "writes", "0", "was.on", "budget", "on", "budget"}, http.StatusUnprocessableEntity, 50},
+		{"off", []string{"was.writes", "50", "writes", "50", "was.on", "budget"}, http.StatusSeeOther, tenants.NoWriteBudget},
+		{"a number while it is off", []string{"was.writes", "", "writes", "7"}, http.StatusSeeOther, tenants.NoWriteBudget},
+		{"on with a number", []string{"was.writes", "", "writes", "9", "on", "budget"}, http.StatusSeeOther, 9},
+		{"the default", []string{"was.writes", "9", "writes", "", "was.on", "budget", "on", "budget"}, http.StatusSeeOther, 0},
+	} {
+		if code := d.post(d.SaveSpace, c.fields...); code != c.code {
+			t.Errorf("%s: %d", c.name, code)
+		}
+		d.in(t, func(tx tenants.Tx) error {
+			s, err := tx.Tenant(t.Context())
+			if s.Limits.WriteBudget != c.want {
+				t.Errorf("%s: %d, want %d", c.name, s.Limits.WriteBudget, c.want)
+			}
+			return err
+		})
+	}
+}
+
 func TestWhatIsWrongInAFormSavesNothingOfIt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

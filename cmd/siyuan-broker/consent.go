@@ -59,11 +59,8 @@ func readConsent(id, word string) (*tools.Action, tenants.ConsentMode, error) {
 	return action, mode, nil
 }
 
-// The most that a budget may be. The counts of a window are kept in memory.
-const (
-	mostBudget        = 100_000
-	mostBudgetMinutes = 24 * 60
-)
+// mostBudgetMinutes bounds the time in which writes are counted.
+const mostBudgetMinutes = 24 * 60
 
 func newTenantWrites(a *app) *cobra.Command {
 	var tenant string
@@ -73,7 +70,7 @@ func newTenantWrites(a *app) *cobra.Command {
 		Use:   "writes",
 		Short: "Set how many writes an agent may make before a person is asked",
 		Long: fmt.Sprintf("An agent that has written more than this is asked about every further write, as ask does for dangerous actions,\n"+
-			"until the time has passed. Without a budget of its own a tenant has %d writes in %d minutes.", broker.WriteBudget, int(broker.WriteWindow.Minutes())),
+			"until the time has passed. Without a budget of its own a tenant has %d writes in %d minutes.", tenants.WriteBudget, int(tenants.WriteWindow.Minutes())),
 		Example: "  siyuan-broker tenant writes --tenant T --budget 1000\n  siyuan-broker tenant writes --tenant T --off",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -95,8 +92,8 @@ func newTenantWrites(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&tenant, "tenant", "", "id of the tenant")
-	f.IntVar(&writes, "budget", 0, fmt.Sprintf("writes of one agent; 0: the default, %d", broker.WriteBudget))
-	f.IntVar(&minutes, "minutes", 0, fmt.Sprintf("minutes in which they are counted; 0: the default, %d", int(broker.WriteWindow.Minutes())))
+	f.IntVar(&writes, "budget", 0, fmt.Sprintf("writes of one agent; 0: the default, %d", tenants.WriteBudget))
+	f.IntVar(&minutes, "minutes", 0, fmt.Sprintf("minutes in which they are counted; 0: the default, %d", int(tenants.WriteWindow.Minutes())))
 	f.BoolVar(&off, "off", false, "ask about no write because of their number")
 	return cmd
 }
@@ -108,10 +105,10 @@ func readBudget(writes, minutes int, off bool) (l tenants.Limits, told string, e
 		return l, "", cli.Usagef("--off does not go with --budget and --minutes")
 	case off:
 		return tenants.Limits{WriteBudget: tenants.NoWriteBudget}, "write_budget off", nil
-	case writes < 0 || writes > mostBudget:
-		return l, "", cli.Usagef("--budget: from 1 to %d, or 0 for the default of %d; --off asks about none", mostBudget, broker.WriteBudget)
+	case writes < 0 || writes > tenants.MostWriteBudget:
+		return l, "", cli.Usagef("--budget: from 1 to %d, or 0 for the default of %d; --off asks about none", tenants.MostWriteBudget, tenants.WriteBudget)
 	case minutes < 0 || minutes > mostBudgetMinutes:
-		return l, "", cli.Usagef("--minutes: from 1 to %d, or 0 for the default of %d", mostBudgetMinutes, int(broker.WriteWindow.Minutes()))
+		return l, "", cli.Usagef("--minutes: from 1 to %d, or 0 for the default of %d", mostBudgetMinutes, int(tenants.WriteWindow.Minutes()))
 	}
 	return tenants.Limits{WriteBudget: writes, WriteWindow: minutes * 60}, fmt.Sprintf("write_budget %d in %d min", writes, minutes), nil
 }
