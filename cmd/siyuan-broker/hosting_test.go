@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"siyuan-broker/connector/siyuan/samplekernel"
 	"siyuan-broker/tenants/postgres/pglocal"
 )
@@ -197,6 +199,9 @@ func TestHostingAsTheREADMESays(t *testing.T) {
 	h.run(h.broker, h.env, "tenant", "skills", "--tenant", made["tenant"])
 	h.await(t, "the Skills extension is on", skills)
 
+	feedbackIsPrinted(t, h, a, made["tenant"])
+	toolsOfPluginsAreToggled(t, h, ids)
+
 	h.run(h.broker, h.env, "token", "revoke", "--tenant", made["tenant"], "--agent", agent["agent"])
 	h.await(t, "the token is refused", func() bool {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, agent["mcp_url"], strings.NewReader(`{}`))
@@ -244,4 +249,81 @@ func TestWrongSettingsAreNamedAndExitWith78(t *testing.T) {
 			}
 		})
 	}
+}
+
+// feedbackIsPrinted holds what the command prints to what the agent sent: each
+// tenant's apart, or everybody's.
+func feedbackIsPrinted(t *testing.T, h *hosting, agent *mcp.ClientSession, tenant string) {
+	t.Helper()
+	const text = "The list 列表 \"is\" long."
+	var sent struct{ ID string }
+	call(t, agent, "feedback", map[string]any{"action": "submit", "description": text, "impact": "slow"}, &sent)
+	other := h.json("tenant", "create", "--name", "Other", "--email", "else@example.org")["tenant"]
+	type line struct {
+		Tenant      string `json:"tenant_id"`
+		ID          string `json:"id"`
+		Description string `json:"description"`
+		Impact      string `json:"impact"`
+	}
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{nil, true}, {[]string{"--days", "1"}, true}, {[]string{"--tenant", tenant}, true}, {[]string{"--tenant", other}, false},
+	} {
+		out := h.run(h.broker, h.env, append([]string{"feedback"}, c.args...)...)
+		if !c.want {
+			if out != "" {
+				t.Errorf("feedback %v printed %s", c.args, out)
+			}
+			continue
+		}
+		var got line
+		if err := json.Unmarshal([]byte(out), &got); err != nil { // one value and no more
+			t.Fatalf("feedback %v: %v\n%s", c.args, err, out)
+		}
+		if want := (line{tenant, sent.ID, text, "slow"}); got != want {
+			t.Errorf("feedback %v: %+v, want %+v", c.args, got, want)
+		}
+	}
+	for _, args := range [][]string{{"--days", "0"}, {"--tenant", "nobody"}, {"more"}} {
+		if code := h.fails(append([]string{"feedback"}, args...)...); code != 2 {
+			t.Errorf("feedback %v ended with exit code %d, want 2", args, code)
+		}
+	}
+}
+
+// toolsOfPluginsAreToggled switches one off and on again. No home has to offer it.
+func toolsOfPluginsAreToggled(t *testing.T, h *hosting, ids []string) {
+	t.Helper()
+	toggle := func(tool, action, on string) []string {
+		return append([]string{"tenant", "toggle", "--tool", tool, "--action", action, "--on=" + on}, ids...)
+	}
+	off := func() bool {
+		return strings.Contains(h.run(h.broker, h.env, "tenant", "show", "--tenant", ids[1]), "plugin__desk_tools__ring")
+	}
+	h.run(h.broker, h.env, toggle("extension", "plugin__desk_tools__ring", "false")...)
+	if !off() {
+		t.Error("the tool of a plugin was not switched off")
+	}
+	h.run(h.broker, h.env, toggle("extension", "plugin__desk_tools__ring", "true")...)
+	if off() {
+		t.Error("switching the tool of a plugin on leaves an entry, though the action behind it decides")
+	}
+	for _, wrong := range [][2]string{{"extension", "ring the bell"}, {"extension", "help"}, {"document", "plugin__desk_tools__ring"}} {
+		if code := h.fails(toggle(wrong[0], wrong[1], "false")...); code != 2 {
+			t.Errorf("toggle %v ended with exit code %d, want 2", wrong, code)
+		}
+	}
+}
+
+// fails runs a command of the broker that must not succeed, and gives its exit code.
+func (h *hosting) fails(args ...string) int {
+	h.t.Helper()
+	cmd := exec.Command(h.broker, args...)
+	cmd.Env = h.env
+	if out, err := cmd.CombinedOutput(); err == nil {
+		h.t.Errorf("%v succeeded: %s", args, out)
+	}
+	return cmd.ProcessState.ExitCode()
 }

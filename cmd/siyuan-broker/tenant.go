@@ -274,13 +274,19 @@ func newTenantToggle(a *app) *cobra.Command {
 	var on bool
 	cmd := &cobra.Command{
 		Use:   "toggle",
-		Short: "Switch one action of a tool on or off",
-		Args:  cli.NoArgs,
+		Short: "Switch one action of a tool, or one tool of a plugin, on or off",
+		Example: "  siyuan-broker tenant toggle --tenant T --instance I --tool document --action remove\n" +
+			"  siyuan-broker tenant toggle --tenant T --instance I --tool extension --action plugin__desk_tools__ring --on=false",
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, ok := tools.New().Action(tool, action); !ok {
-				return cli.Usagef("there is no action %s.%s; `siyuan-broker catalogue` lists them", tool, action)
+			known, err := toggled(tool, action)
+			if err != nil {
+				return err
 			}
 			return t.change(cmd, a, "toggle.set", fmt.Sprintf("action:%s.%s %v", tool, action, on), func(ctx context.Context, tx tenants.Tx, in tenants.ID) error {
+				if on && known.Stands() { // the action behind it switches it on
+					return tx.ClearToggle(ctx, in, tool, action)
+				}
 				return tx.SetToggle(ctx, in, tenants.Toggle{Tool: tool, Action: action, Enabled: on})
 			})
 		},
@@ -290,6 +296,23 @@ func newTenantToggle(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&action, "action", "", "name of the action")
 	cmd.Flags().BoolVar(&on, "on", true, "--on=false switches off")
 	return cmd
+}
+
+// toggled is the action that a toggle is for. The tools of plugins are known at each
+// home alone, so any name that one could have is taken: it may be switched off
+// before the plugin is there.
+func toggled(tool, action string) (*tools.Action, error) {
+	if known, ok := tools.New().Action(tool, action); ok {
+		return known, nil
+	}
+	if tool != "extension" {
+		return nil, cli.Usagef("there is no action %s.%s; `siyuan-broker catalogue` lists them", tool, action)
+	}
+	known, ok := tools.New().With([]contract.HomeTool{{Name: action}}).Action(tool, action)
+	if !ok {
+		return nil, cli.Usagef("%q is no name that a plugin's tool can have: letters, digits and _.- only, as extension.list gives it", action)
+	}
+	return known, nil
 }
 
 func newTenantResults(a *app) *cobra.Command {
