@@ -2,6 +2,7 @@ package guard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"regexp"
@@ -78,7 +79,10 @@ func maskText(text string, raw json.RawMessage) (string, error) {
 }
 
 // confMask knows the texts that stand under secret names.
-type confMask struct{ secrets []string }
+type confMask struct {
+	secrets []string
+	least   int // how long one is at least; 0: leastSecret
+}
 
 // leastSecret is how long a text is at least to be masked wherever it recurs:
 // shorter ones are part of ordinary words.
@@ -95,7 +99,7 @@ func (m *confMask) learn(v any, secret bool) {
 			m.learn(e, secret)
 		}
 	case string:
-		if secret && len(v) >= leastSecret {
+		if secret && len(v) >= cmp.Or(m.least, leastSecret) {
 			m.secrets = append(m.secrets, v)
 		}
 	}

@@ -133,10 +133,14 @@ func (g *Guard) listExtensions(ctx context.Context) (now Extensions, err error) 
 	if err != nil {
 		return now, err
 	}
+	mask, err := g.secretMask(ctx)
+	if err != nil {
+		return now, err
+	}
 	now.Connected, now.Refreshed, now.Discovered = true, g.opt.Now(), len(all)
 	for _, t := range all {
 		if e, ok := extensionOf(t); ok {
-			now.Tools = append(now.Tools, e)
+			now.Tools = append(now.Tools, mask.extension(e))
 		}
 	}
 	slices.SortFunc(now.Tools, func(a, b Extension) int { return strings.Compare(a.Name, b.Name) })
@@ -313,6 +317,9 @@ type Said struct {
 	Text   string // of all its text parts
 	Other  int    // parts that are no text
 	Failed bool   // it says so
+	// Withheld: SiYuan's settings could not be read, so nobody knows which secrets
+	// of theirs are in the text.
+	Withheld bool
 }
 
 func said(r siyuan.MCPResult) (s Said) {
@@ -337,7 +344,7 @@ func (s *Session) ReadExtension(ctx context.Context, use ExtensionUse) (Said, er
 		return Said{}, err
 	}
 	r, err := s.g.r.MCPRead(ctx, use.Tool, use.Arguments)
-	return said(r), err
+	return s.g.withoutSecrets(ctx, said(r)), err
 }
 
 // CallExtension calls a tool, once. Nothing shows whether it did something, so what
@@ -351,5 +358,5 @@ func (tx *Tx) CallExtension(ctx context.Context, use ExtensionUse) (out Said, er
 		out = said(r)
 		return err
 	})
-	return out, err
+	return tx.s.g.withoutSecrets(ctx, out), err
 }

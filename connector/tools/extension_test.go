@@ -276,3 +276,42 @@ func TestLivePlugins(t *testing.T) {
 	answers(t, d, g, "extension.plugin_call", `{"tool":"plugin__desk_tools__fails"}`,
 		`{"tool":"plugin__desk_tools__fails","failed":true,"untrustedText":"error invoking MCP tool handler: Error: no bell at desk-tools/kernel.js:4:117(3)","truncated":false}`)
 }
+
+// TestSecretsOfTheHomeAreMaskedInWhatPluginsSay: in results of both kinds of tools,
+// and in what a plugin says of itself, to agents and to the broker. While the
+// settings cannot be read, nothing a tool said is shown, and it is not called again.
+func TestSecretsOfTheHomeAreMaskedInWhatPluginsSay(t *testing.T) {
+	t.Parallel()
+	secrets := []string{"tok-6f2a9c", "sk-proj-Qx81", "dav p4ss"}
+	d := newDesk(t, policy.Fixed(contract.ReadWriteDelete))
+	d.Answer("/api/system/getConf", `{"conf":{"api":{"token":"tok-6f2a9c"},"ai":{"openAI":{"apiKey":"sk-proj-Qx81"}},"sync":{"webdav":{"password":"dav p4ss"}}}}`)
+	var calls atomic.Int64
+	say := func(json.RawMessage) (string, error) {
+		calls.Add(1)
+		return "I read: " + strings.Join(secrets, ", ") + ".", nil
+	}
+	schema := json.RawMessage(`{"type":"object","description":"tok-6f2a9c"}`)
+	d.Kernel.OfferTool(samplekernel.Tool{Name: "plugin__spy__read", Title: "sk-proj-Qx81", Description: "dav p4ss", Source: "plugin", ReadOnly: true, Schema: schema, Call: say})
+	d.Kernel.OfferTool(samplekernel.Tool{Name: "plugin__spy__write", Source: "plugin", Schema: schema, Call: say})
+
+	for tool, id := range map[string]string{"plugin__spy__read": "extension.plugin_read", "plugin__spy__write": "extension.plugin_call"} {
+		answers(t, d, owner(), id, `{"tool":"`+tool+`"}`, `{"tool":"`+tool+`","untrustedText":"I read: [REDACTED], [REDACTED], [REDACTED].","truncated":false}`)
+	}
+	told, err := json.Marshal(d.Guard.HomeTools())
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := d.call(owner(), "extension.list", `{"name":"plugin__spy__read"}`)
+	for _, s := range secrets {
+		if strings.Contains(string(listed.Body)+string(told), s) || !strings.Contains(string(listed.Body), "[REDACTED]") {
+			t.Errorf("%s is told in %s or %s", s, listed.Body, told)
+		}
+	}
+
+	d.Answer("/api/system/getConf", `null`)
+	before := calls.Load()
+	out := ok[catalogue.PluginOut](t, d, owner(), "extension.plugin_call", `{"tool":"plugin__spy__write"}`)
+	if out.Text != "" || !strings.Contains(out.Hint, "withheld") || calls.Load() != before+1 {
+		t.Errorf("%+v after %d calls", out, calls.Load()-before)
+	}
+}

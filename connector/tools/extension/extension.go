@@ -122,6 +122,9 @@ func answer(r *tools.Request, u guard.ExtensionUse, said guard.Said) catalogue.P
 	if out.Text = fit(said.Text, r.Budget); len(out.Text) < len(said.Text) {
 		out.Truncated, out.TextChars, out.Hint = true, utf8.RuneCountInString(said.Text), "The tool said more than an answer may have; ask it for less at once."
 	}
+	if said.Withheld {
+		out.Hint = "The tool answered, but its words are withheld: SiYuan's settings could not be read, and their secrets are kept out of every answer."
+	}
 	return out
 }
 
