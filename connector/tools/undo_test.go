@@ -300,3 +300,45 @@ func TestLiveAnAgentTakesItsWritesBack(t *testing.T) {
 		t.Errorf("after the undo:\n%s", text)
 	}
 }
+
+func TestAnAgentTakesBackCellsAndRowsOfADatabase(t *testing.T) {
+	t.Parallel()
+	d := newKeepingDesk(t)
+	d.Add(t, guardtest.Doc{Box: guardtest.Work, Path: "/20240102100200-betadoc.sy", Title: "Beta", Text: "Second.\n"})
+	guardtest.AddDatabase(t, d.Client.Writer())
+	if err := d.Client.Reader().Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	mine := agent("mine")
+	row := `"avID":"` + guardtest.Database + `","rowID":"` + guardtest.DatabaseRow + `","columnID":"`
+	did[catalogue.AvSetCellsOut](t, d.call(mine, newKey(t), "av.set_cells", `{`+row+guardtest.DatabaseText+`","valueType":"text","text":"by the agent"}`))
+	did[catalogue.AvSetCellsOut](t, d.call(mine, newKey(t), "av.set_cells", `{`+row+guardtest.DatabaseCount+`","valueType":"number","number":0}`))
+	did[catalogue.AvAddRowsOut](t, d.call(mine, newKey(t), "av.add_rows", `{"avID":"`+guardtest.Database+`","primaryKeyTexts":["Mine"]}`))
+	did[catalogue.AvAddColumnOut](t, d.call(mine, newKey(t), "av.add_column", `{"avID":"`+guardtest.Database+`","keyName":"Due","keyType":"date"}`))
+
+	seen := d.changes(t, mine, `{}`)
+	if len(seen.Documents) != 1 || len(seen.Sittings) != 1 {
+		t.Fatalf("changes %+v", seen)
+	}
+	av := seen.Documents[0]
+	if av.ID != guardtest.Database || av.Kind != "database" || av.Title != "/Beta" || av.Effect != "restored" || av.Cells != 2 || av.Rows != 1 {
+		t.Errorf("the database is told as %+v", av)
+	}
+	if lasting := seen.Sittings[0].NotUndoable; len(lasting) != 1 || lasting[0].Action != "av.add_column" {
+		t.Errorf("not undoable: %+v", lasting)
+	}
+	preview := did[contract.Preview](t, d.exec.Handle(context.Background(), contract.Call{
+		Method: contract.MethodPreview, Tool: "timeline", Action: "undo", Grant: mine, Args: json.RawMessage(`{"documentId":"` + guardtest.Database + `"}`),
+	}, nil))
+	if want := (contract.PreviewItem{Kind: "database", Title: "/Beta", Places: 2}); len(preview.Named) != 1 || preview.Named[0] != want || preview.Counts.Rows != 1 || preview.Counts.Documents != 0 {
+		t.Errorf("the preview is %+v", preview)
+	}
+	if out := d.undo(t, mine, `{"documentId":"`+guardtest.Database+`"}`); !out.Success || out.Undone != 1 || out.Left != 0 {
+		t.Errorf("undo %+v", out)
+	}
+	rows := did[catalogue.AvGetOut](t, d.call(agent("reader"), "", "av.get", `{"id":"`+guardtest.Database+`"}`))
+	text, err := json.Marshal(rows)
+	if err != nil || strings.Contains(string(text), "by the agent") || strings.Contains(string(text), "Mine") {
+		t.Errorf("the database still has it: %s (%v)", text, err)
+	}
+}

@@ -206,7 +206,7 @@ func TestAPersonTakesBackWhatAnAgentWrote(t *testing.T) {
 	// The rest of the sitting, by the owner of the tenant.
 	sitting := ada.see(x.path("/undo?sitting="+fields.Get("sitting")), "New by the agent", "Common list", "somebody else changed it since")
 	resp, body := ada.do(http.MethodPost, x.path("/undo"), form(sitting))
-	if resp.StatusCode != http.StatusOK || !strings.Contains(body, "Not all of it was undone") || !strings.Contains(body, "Documents brought back: 1") {
+	if resp.StatusCode != http.StatusOK || !strings.Contains(body, "Not all of it was undone") || !strings.Contains(body, "Documents and databases brought back: 1") {
 		t.Fatalf("undo: %d\n%s", resp.StatusCode, body)
 	}
 	if a := call(t.Context(), x.own, "document", map[string]any{"action": "get_doc", "id": made}); a.code != contract.NotFound {
@@ -318,7 +318,7 @@ func TestWhatAnAgentWithoutAccessWroteIsTakenBackByWhoMay(t *testing.T) {
 			x.change(func(tx tenants.Tx) error { return tx.SetLevel(t.Context(), x.instance, x.private, contract.Read) })
 			fields := form(ada.see(sitting, "the level in its notebook is too low for it"))
 			resp, body := ada.do(http.MethodPost, x.path("/undo"), fields)
-			if resp.StatusCode != http.StatusOK || !strings.Contains(body, "Documents brought back: 1") {
+			if resp.StatusCode != http.StatusOK || !strings.Contains(body, "Documents and databases brought back: 1") {
 				t.Fatalf("undo: %d\n%s", resp.StatusCode, body)
 			}
 			if got := x.text(t, report); got != before {
