@@ -197,3 +197,33 @@ func TestAnIdentitySignsUpOnlyWhereSigningUpIsAllowed(t *testing.T) {
 		}
 	})
 }
+
+func TestAnIdentityComesInByAnInvitationIntoATenant(t *testing.T) {
+	t.Parallel()
+	x, op := newTownWithProvider(t, people.SignUpInvite)
+	_, tenant := x.space("ann@example.org")
+	secret := x.invite(tenant, "bo@example.org", tenants.Member)
+	for name, claims := range map[string]jwt.MapClaims{
+		"another address": {"sub": "eve-1", "email": "eve@example.org", "email_verified": true},
+		"not verified":    {"sub": "eve-2", "email": "bo@example.org", "email_verified": false},
+	} {
+		op.Be(claims)
+		d := x.device("192.0.2.1")
+		if _, err := d.answer(d.ask(secret)); !errors.Is(err, people.ErrNoAccount) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	op.Be(jwt.MapClaims{"sub": "bo-7", "email": "bo@example.org", "email_verified": true})
+	d := x.device("192.0.2.1")
+	_, err := d.answer(d.ask(secret))
+	must(t, err)
+	must(t, d.accept(secret))
+	if s, _ := d.signed(); len(s.Memberships) != 2 {
+		t.Errorf("belongs to %+v", s.Memberships)
+	}
+	x.SignUp = people.SignUpClosed
+	op.Be(jwt.MapClaims{"sub": "cy-7", "email": "cy@example.org", "email_verified": true})
+	if _, err := d.answer(d.ask(x.invite(tenant, "cy@example.org", tenants.Member))); !errors.Is(err, people.ErrLink) {
+		t.Errorf("where sign-up is closed: %v", err)
+	}
+}
