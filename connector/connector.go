@@ -18,6 +18,7 @@ import (
 
 	"siyuan-broker/connector/approvals"
 	"siyuan-broker/connector/errand"
+	"siyuan-broker/connector/folders"
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/home"
 	"siyuan-broker/connector/ledger"
@@ -85,7 +86,7 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 		return nil, errors.Join(err, c.ledger.Close(), c.points.Close())
 	}
 	c.guard = guard.New(c.kernel.Reader(), c.kernel.Writer(), guard.Options{Points: c.points, Logger: log, Settle: cfg.WriteSettle, Secret: markSecret(c.key), Outside: c.policy.Outside, ToolsChanged: c.home.Look})
-	c.work, err = tools.New(tools.Config{Guard: c.guard, Policy: c.policy, Catalogue: catalogue.AtHome(), Ledger: c.ledger, Books: c.points,
+	c.work, err = tools.New(tools.Config{Guard: c.guard, Policy: c.policy, Catalogue: catalogue.AtHome(), Ledger: c.ledger, Books: c.points, Folders: Folders(cfg, c.policy),
 		Approvals: approvals.In(cfg.Data, time.Now), Logger: log}, handlers.All()...)
 	if err != nil {
 		return nil, errors.Join(err, c.ledger.Close(), c.points.Close())
@@ -102,6 +103,12 @@ func New(cfg Config, version string, log *slog.Logger) (*Connector, error) {
 		return nil, errors.Join(err, c.ledger.Close(), c.points.Close())
 	}
 	return c, nil
+}
+
+// Folders are the folders of this machine that a policy opens to agents, never those
+// in which the connector itself keeps something.
+func Folders(cfg Config, p *policy.Policy) *folders.Folders {
+	return folders.New(folders.Config{Upload: p.Uploads, Export: p.Exports, Private: []string{cfg.Data}})
 }
 
 // markSecret is what marks stored files, derived from the connector's key.

@@ -63,7 +63,10 @@ func (a *asked) result() *mcp.CallToolResult {
 // agree lets a call through once a person has agreed to it, or nobody has to. A
 // nil error with a question set means that the client is asked first.
 func (s *Server) agree(ctx context.Context, c *invocation, a *tools.Action, e envelope, args json.RawMessage, progress func(contract.Progress)) *contract.Error {
-	mode := c.who.Snapshot.Consent(a)
+	mode := tenants.ConsentAllow
+	if a.By().Asks(args) {
+		mode = c.who.Snapshot.Consent(a)
+	}
 	above := a.Kind.Mutates() && s.aboveBudget(ctx, c)
 	if mode == tenants.ConsentAllow && !above && c.talk.answer == nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -95,7 +96,11 @@ func (s *Server) handleCall(ctx context.Context, req *mcp.CallToolRequest) (*mcp
 	case c.question != nil:
 		return c.question.result(), nil
 	}
-	return &mcp.CallToolResult{IsError: failed, Content: []mcp.Content{&mcp.TextContent{Text: string(body)}}}, nil
+	content := []mcp.Content{&mcp.TextContent{Text: string(body)}}
+	if c.image != nil && !failed {
+		content = append(content, c.image)
+	}
+	return &mcp.CallToolResult{IsError: failed, Content: content}, nil
 }
 
 // Invoke runs one tool call of an authenticated request from its raw arguments
@@ -146,6 +151,7 @@ type invocation struct {
 	agreed   *consent.Question // a person agreed to this, and that is used up now
 	replay   bool              // what came of the call before is asked for
 	waited   time.Duration     // for a person
+	image    *mcp.ImageContent // stands beside the answer
 }
 
 // run decides, checks and relays one call.
@@ -242,7 +248,7 @@ func (s *Server) relay(ctx context.Context, c *invocation, action *tools.Action,
 	result := s.cfg.Relay.Call(ctx, p.Tenant.String(), p.Instance.String(), contract.Call{
 		Server: contract.DefaultServer, Method: contract.MethodCall, Tool: action.Tool, Action: action.Name,
 		RequestID: c.requestID, First: c.first, Replay: c.replay, Grant: snap.Grant(c.admitted), Safety: c.safety, Conversation: conversation(c.who, action.Kind), ResultChars: snap.Limits.ResultChars, Args: c.args,
-	}, !action.Kind.Mutates() || c.safety.ValidateOnly, progress)
+	}, !action.Kind.Mutates() && !action.Asks(c.args) || c.safety.ValidateOnly, progress)
 	c.relayed, c.stats = s.cfg.Now().Sub(c.admitted), result.Stats
 	switch {
 	case result.Err != nil:
@@ -256,8 +262,40 @@ func (s *Server) relay(ctx context.Context, c *invocation, action *tools.Action,
 	if action.PassageOf(c.args) == tools.Downwards {
 		return s.fetch(ctx, c, action, result.Body)
 	}
+	if action.Image {
+		var err *contract.Error
+		if result.Body, c.image, err = apart(action, result.Body); err != nil {
+			return nil, err
+		}
+	}
 	return s.complete(action, c.args, result.Body)
 }
+
+// apart takes an image out of an answer, which then tells of it.
+func apart(a *tools.Action, body json.RawMessage) (json.RawMessage, *mcp.ImageContent, *contract.Error) {
+	var all map[string]json.RawMessage
+	var image struct {
+		Data     []byte `json:"data"`
+		MimeType string `json:"mimeType"`
+	}
+	err := errors.Join(json.Unmarshal(body, &all), json.Unmarshal(body, &image))
+	if err == nil && !slices.Contains(shownImages, image.MimeType) {
+		err = errNoImage
+	}
+	if err == nil {
+		delete(all, "data")
+		body, err = json.Marshal(all)
+	}
+	if err != nil {
+		return nil, nil, contract.Internalf(err, "read the image of %s", a.ID())
+	}
+	return body, &mcp.ImageContent{Data: image.Data, MIMEType: image.MimeType}, nil
+}
+
+var (
+	shownImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"} // what clients show, and runs nothing
+	errNoImage  = errors.New("no image of a known kind")
+)
 
 // answerHere answers a call that is not for the home.
 func (s *Server) answerHere(ctx context.Context, c *invocation, action *tools.Action, args json.RawMessage) (json.RawMessage, *contract.Error, bool) {

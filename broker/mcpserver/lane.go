@@ -164,8 +164,8 @@ func digitsOnly(b []byte) bool {
 	return true
 }
 
-// answersItself reports whether a call is of a tool that the caller is offered
-// and nobody has to be asked first.
+// answersItself reports whether a call is of a tool that the caller is offered,
+// nobody has to be asked first, and the answer is a text.
 func (s *Server) answersItself(ctx context.Context, c *hotCall, who *Request) bool {
 	tool, ok := who.Snapshot.Catalogue().Tool(string(c.name))
 	if !ok || !offered(tool, who.Snapshot) {
@@ -179,7 +179,7 @@ func (s *Server) answersItself(ctx context.Context, c *hotCall, who *Request) bo
 	switch {
 	case !ok:
 		return true
-	case action.Dangerous: // whether it changes anything here or not
+	case action.Dangerous, action.Image: // whether it changes anything here or not; an image is no text alone
 		return false
 	case !action.Kind.Mutates():
 		return true

@@ -132,7 +132,8 @@ func newPolicy(a *app) *cobra.Command {
 			if err != nil {
 				return cli.Fail(cli.ExitConfig, err)
 			}
-			return cli.PrintJSON(cmd.OutOrStdout(), map[string]any{"file": c.Policy, "effect": p.Effect(nil), "confirm": p.Confirm()})
+			return cli.PrintJSON(cmd.OutOrStdout(), map[string]any{"file": c.Policy, "effect": p.Effect(nil), "confirm": p.Confirm(),
+				"upload_folders": p.Uploads(), "export_folders": p.Exports()})
 		},
 	}
 	cmd.Flags().BoolVar(&example, "example", false, "print a commented example file")

@@ -36,16 +36,21 @@ func (s *Session) SendZip(ctx context.Context, assets []Asset, out io.Writer) er
 }
 
 func (s *Session) pack(ctx context.Context, z *zip.Writer, a Asset) error {
+	w, err := z.CreateHeader(&zip.FileHeader{Name: a.path, Method: zip.Store, Modified: s.g.opt.Now()}) // most assets are compressed already
+	if err != nil {
+		return err
+	}
+	return s.CopyAsset(ctx, a, w)
+}
+
+// CopyAsset writes an asset to out, never whole in memory.
+func (s *Session) CopyAsset(ctx context.Context, a Asset, out io.Writer) error {
 	f, size, err := s.openAsset(ctx, a)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	w, err := z.CreateHeader(&zip.FileHeader{Name: a.path, Method: zip.Store, Modified: s.g.opt.Now()}) // most assets are compressed already
-	if err != nil {
-		return err
-	}
-	return send(w, f, size)
+	return send(out, f, size)
 }
 
 func (s *Session) openAsset(ctx context.Context, a Asset) (*siyuan.FileStream, int64, error) {

@@ -74,6 +74,9 @@ func (s *Session) FileToChange(ctx context.Context, file string, need contract.L
 			WithHint("Take the link out of the note instead, or ask a tenant owner for the level r on every notebook.")
 	}
 	a, err := s.Asset(ctx, file, contract.Read)
+	if err == nil && len(a.boxes) == 0 && !a.unused { // its own, perhaps, which it may read without a switch
+		a.unused, err = s.proveLoose(ctx, a.path, contract.Read)
+	}
 	if err != nil {
 		return a, err
 	}

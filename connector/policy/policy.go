@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -145,11 +146,20 @@ func (p *Policy) MaxLevel() contract.Level { return p.rules().MaxLevel }
 // reaches into the internet from the home.
 func (p *Policy) Outside(tool string) bool { return slices.Contains(p.rules().Outside, tool) }
 
+// Uploads lists the folders of this machine from which agents may store files, as
+// whole paths; none unless the owner says so.
+func (p *Policy) Uploads() []string { return slices.Clone(p.rules().Upload) }
+
+// Exports lists the folders of this machine to which agents may write, as whole
+// paths; none unless the owner says so.
+func (p *Policy) Exports() []string { return slices.Clone(p.rules().Export) }
+
 // Confirm lists the kinds of action the owner wants to agree to at home.
 func (p *Policy) Confirm() []Confirm { return slices.Clone(p.rules().Confirm) }
 
-// Confirms reports whether the owner wants to agree to an action at home.
-func (p *Policy) Confirms(a *tools.Action) bool {
+// Confirms reports whether the owner wants to agree to a call of an action with
+// settled arguments at home.
+func (p *Policy) Confirms(a *tools.Action, settled json.RawMessage) bool {
 	return slices.ContainsFunc(p.rules().Confirm, func(c Confirm) bool {
 		switch c {
 		case ConfirmWrite:
@@ -157,7 +167,7 @@ func (p *Policy) Confirms(a *tools.Action) bool {
 		case ConfirmDelete:
 			return a.Kind == tools.Delete
 		}
-		return a.Dangerous
+		return a.Asks(settled)
 	})
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -159,6 +160,7 @@ func TestAllowVetoesEverythingElse(t *testing.T) {
 
 func TestBrokenFilesAreRefusedAtStart(t *testing.T) {
 	t.Parallel()
+	root := filepath.ToSlash(filepath.VolumeName(t.TempDir()) + string(filepath.Separator))
 	for name, text := range map[string]string{
 		"unknown key":       "max_levels: rw\n",
 		"unknown level":     "max_level: admin\n",
@@ -172,6 +174,9 @@ func TestBrokenFilesAreRefusedAtStart(t *testing.T) {
 		"duplicate keys":    "max_level: r\nmax_level: rwd\n",
 		"not YAML":          "max_level: [",
 		"oversized":         "# " + strings.Repeat("x", maxBytes) + "\n",
+		"a short path":      "upload_folders: [Documents]\n",
+		"a home":            "export_folders: [~/Documents]\n",
+		"a disk":            "export_folders: [\"" + root + "\"]\n",
 		"duplicate entries": "notebooks:\n  Work: r\n  Work: rwd\n",
 	} {
 		path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -256,7 +261,7 @@ func TestConfirmNamesKindsOfAction(t *testing.T) {
 		if !ok {
 			t.Fatal(id)
 		}
-		return load(t, text).Confirms(a)
+		return load(t, text).Confirms(a, json.RawMessage("{}"))
 	}
 	for _, c := range []struct {
 		id                       string
@@ -296,5 +301,50 @@ func TestToolsThatReachIntoTheInternetAreNamedByTheOwner(t *testing.T) {
 	write(t, path, "extension: [block]\n", time.Unix(1, 0))
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "web_search") {
 		t.Errorf("another tool: %v", err)
+	}
+}
+
+func TestFoldersOfTheMachineAreNamedByTheOwner(t *testing.T) {
+	t.Parallel()
+	in, out := filepath.Join(t.TempDir(), "in"), filepath.Join(t.TempDir(), "out")
+	text := "upload_folders: ['" + in + "/', '" + in + "']\nexport_folders: ['" + out + "', '" + in + "']\n"
+	p := load(t, text)
+	if got := p.Uploads(); !slices.Equal(got, []string{in}) {
+		t.Errorf("uploads %q", got)
+	}
+	if got := p.Exports(); !slices.Equal(got, []string{out, in}) {
+		t.Errorf("exports %q: not in the order of the file", got)
+	}
+	if p := load(t, "max_level: rwd\n"); len(p.Uploads())+len(p.Exports()) != 0 || len(Fixed(contract.ReadWriteDelete).Exports()) != 0 {
+		t.Error("a policy that names no folder opens one")
+	}
+	if load(t, "max_level: r\n").Effect(nil).Digest == p.Effect(nil).Digest {
+		t.Error("naming folders does not change the digest")
+	}
+}
+
+// A call that asks for a one-time URL writes nothing at home, so that it is only a
+// read; the same action with a path is dangerous.
+func TestDangerIsOfACallNotOfAnAction(t *testing.T) {
+	t.Parallel()
+	p := load(t, "confirm: [dangerous]\n")
+	for _, c := range []struct {
+		action, args string
+		want         bool
+	}{
+		{"export_resources", `{"paths":["assets/a"]}`, false},
+		{"export_resources", `{"paths":["assets/a"],"outputPath":"a.zip"}`, true},
+		{"extract_doc", `{"id":"20240102100100-alphadc"}`, true},
+		{"extract_doc", `{"id":"20240102100100-alphadc","download":true}`, false},
+		{"extract_doc", `{"id":"20240102100100-alphadc","download":false}`, true},
+		{"delete_asset", `{"path":"assets/a"}`, true},
+	} {
+		a, ok := tools.New().Action("file", c.action)
+		if !ok {
+			t.Fatal(c.action)
+		}
+		if got := p.Confirms(a, json.RawMessage(c.args)); got != c.want {
+			t.Errorf("%s %s: %v, want %v", c.action, c.args, got, c.want)
+		}
 	}
 }

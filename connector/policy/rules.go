@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,6 +35,8 @@ type rules struct {
 	Vetoed    []string                  `json:"vetoed"`    // sorted "tool.action"
 	Confirm   []Confirm                 `json:"confirm"`
 	Outside   []string                  `json:"outside,omitempty"` // tools of SiYuan that reach into the internet
+	Upload    []string                  `json:"upload,omitempty"`  // folders of this machine, as whole paths
+	Export    []string                  `json:"export,omitempty"`
 	digest    string
 }
 
@@ -45,6 +48,8 @@ type file struct {
 	Deny      []string          `yaml:"deny"`
 	Confirm   []string          `yaml:"confirm"`
 	Extension []string          `yaml:"extension"`
+	Upload    []string          `yaml:"upload_folders"`
+	Export    []string          `yaml:"export_folders"`
 }
 
 // readOnly is the policy of a home without a file.
@@ -95,7 +100,31 @@ func parse(text []byte, catalogue *tools.Catalogue) (*rules, error) {
 	}
 	slices.Sort(r.Outside)
 	r.Outside = slices.Compact(r.Outside)
+	if r.Upload, err = folders("upload_folders", f.Upload); err != nil {
+		return nil, err
+	}
+	if r.Export, err = folders("export_folders", f.Export); err != nil {
+		return nil, err
+	}
 	return r.seal(), nil
+}
+
+// folders accepts whole paths, in the order of the file: the first one is where
+// exports go that name none. A whole disk is not one.
+func folders(key string, list []string) (all []string, err error) {
+	for _, path := range list {
+		clean := filepath.Clean(path)
+		switch {
+		case !filepath.IsAbs(path):
+			return nil, fmt.Errorf("%s: %q: want the whole path of a folder", key, path)
+		case filepath.Dir(clean) == clean:
+			return nil, fmt.Errorf("%s: %q: a whole disk cannot be given to agents; name a folder in it", key, path)
+		}
+		if !slices.Contains(all, clean) {
+			all = append(all, clean)
+		}
+	}
+	return all, nil
 }
 
 // outsideTools are the tools of SiYuan's own that reach into the internet from the

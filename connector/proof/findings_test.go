@@ -81,7 +81,7 @@ func acceptedDifferences() []accepted {
 		report: regexp.MustCompile(`(?s)assets/(shared|secret)-[0-9a-z-]*\.(png|txt).*There is no such asset\.`),
 		shows: []example{
 			{"file.get_image_ocr_text", `{"path":"assets/shared-${asset}.png"}`}, {"file.download_asset", `{"path":"assets/shared-${asset}.png"}`},
-			{"file.export_resources", `{"paths":["assets/shared-${asset}.png"]}`},
+			{"file.export_resources", `{"paths":["assets/shared-${asset}.png"]}`}, {"file.extract_doc", `{"id":"${links}","download":true}`}, {"file.read_image", `{"id":"${links}","path":"assets/shared-${asset}.png"}`},
 		},
 	}}
 }

@@ -172,6 +172,7 @@ func (f form) sides() map[side]bool {
 type special struct{ args, reason string }
 
 var specialArguments = map[string][]special{
+	"file.extract_doc": {{`{"id":"` + exampleAlpha + `","download":true}`, "into a folder it needs what no notebook gives"}},
 	"file.render":      {{`{"engine":"sprig","template":"{{now | date \"2006\"}}"}`, "a template belongs to notebooks by their settings"}},
 	"document.reorder": {{`{"parentID":"` + exampleProjects + `","orderedIDs":["` + exampleBeta + `","` + exampleAlpha + `"]}`, "the list must be exactly the documents there are"}},
 	"document.create":  {{`{"notebook":"` + exampleNotebook + `","path":"/Projects/Gamma","markdown":"x"}`, "the path of the example is taken"}},
@@ -349,8 +350,8 @@ func subsets(names []string) [][]string {
 // Projects, with rows of
 // their own and one that is bound.
 func exampleParts(s side, k *kernelAPI) error {
-	for _, f := range []string{s.id(exampleAsset), "templates/daily.md"} {
-		if err := k.putFile("/data/"+f, []byte("a dot")); err != nil {
+	for f, text := range map[string]string{s.id(exampleAsset): "\x89PNG\r\n\x1a\na dot", "templates/daily.md": "a dot"} {
+		if err := k.putFile("/data/"+f, []byte(text)); err != nil {
 			return err
 		}
 	}

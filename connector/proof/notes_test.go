@@ -104,7 +104,7 @@ func deskDocs() []doc {
 				"{{select * from blocks where id='${secretP}'}}" + ial("linksE1", "") +
 				"{{select * from blocks where content like '%nightfall%'}}" + ial("linksE2", "") +
 				"{{select * from blocks where id='${intro}'}}" + ial("linksE3", "") +
-				"![pic](assets/shared-${asset}.png) [own](assets/desk-${asset}.txt) [theirs](assets/secret-${asset}.txt)" + ial("linksA", "") +
+				"![pic](assets/shared-${asset}.png) [own](assets/desk-${asset}.txt) [theirs](assets/secret-${asset}.txt) ![dot](assets/dot-${asset}.png)" + ial("linksA", "") +
 				"## ((${secret} 'Operation Nightfall'))" + ial("linksH2", ` custom-hidden-by="${secret}"`) +
 				"Last words." + ial("linksZ", "")},
 	}
@@ -213,7 +213,7 @@ func (n *notes) path(d doc) string {
 
 // files writes the assets.
 func (n *notes) files(k *kernelAPI) error {
-	for i, text := range []string{"\x89PNG\r\n\x1a\n", "harbour lantern\n", "orpheus nightfall\n", "nightfall only\n"} {
+	for i, text := range []string{"\x89PNG\r\n\x1a\n", "harbour lantern\n", "orpheus nightfall\n", "nightfall only\n", "\x89PNG\r\n\x1a\n"} {
 		if err := k.putFile("/data/"+n.assets()[i], []byte(text)); err != nil {
 			return err
 		}
@@ -222,9 +222,10 @@ func (n *notes) files(k *kernelAPI) error {
 }
 
 // assets are a file of both notebooks, one of the readable notes, one of the
-// hidden notes that a readable one links to, and one of the hidden notes alone.
+// hidden notes that a readable one links to, one of the hidden notes alone, and an
+// image of the readable notes.
 func (n *notes) assets() []string {
-	return []string{n.text("assets/shared-${asset}.png"), n.text("assets/desk-${asset}.txt"), n.text("assets/secret-${asset}.txt"), n.text("assets/own-${asset}.txt")}
+	return []string{n.text("assets/shared-${asset}.png"), n.text("assets/desk-${asset}.txt"), n.text("assets/secret-${asset}.txt"), n.text("assets/own-${asset}.txt"), n.text("assets/dot-${asset}.png")}
 }
 
 // fate is what becomes of the hidden notebook.

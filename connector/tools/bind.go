@@ -6,6 +6,7 @@ import (
 
 	catalogue "siyuan-broker/contract/tools"
 
+	"siyuan-broker/connector/folders"
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/restore"
 	"siyuan-broker/contract"
@@ -25,6 +26,7 @@ type Request struct {
 	Size int64
 	Out  contract.BodyWriter
 
+	disk   *folders.Folders
 	action string
 	entry  guard.Entry
 	strict *strict
@@ -39,6 +41,17 @@ type Books interface {
 }
 
 var _ Books = (*restore.Store)(nil)
+
+// Disk are the folders of this machine that the home owner opens to agents. They
+// are of the home, and not of a notebook that is shared with others, so the caller
+// needs the assets switch.
+func (r *Request) Disk() (*folders.Folders, error) {
+	if !r.Session.Holds(contract.SwitchAssets) {
+		return nil, contract.Fail(contract.PermissionDenied, "Folders of the machine of the notes need the workspace permission %q.", string(contract.SwitchAssets)).
+			WithHint("Only the agent of a tenant owner or admin can hold it, and only where it is switched on in the console. One-time URLs need no such permission.")
+	}
+	return r.disk, nil
+}
 
 // Intent is the write the request is about to do to the given targets.
 func (r *Request) Intent(targets ...guard.Target) guard.Intent {

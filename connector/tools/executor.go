@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"siyuan-broker/connector/approvals"
+	"siyuan-broker/connector/folders"
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/ledger"
 	"siyuan-broker/connector/policy"
@@ -33,6 +34,9 @@ type Config struct {
 	// Approvals asks the home owner, where the policy says so. Without it what the
 	// owner wants to confirm is refused.
 	Approvals *approvals.Folder
+	// Folders are the folders of this machine that the home owner opens to agents;
+	// nil: none.
+	Folders *folders.Folders
 	// Books are the restore points; nil where the guard keeps none.
 	Books  Books
 	Now    func() time.Time // default time.Now
@@ -214,7 +218,7 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 		if err := r.ownerAgrees(ctx, binding, settled, in, s); err != nil {
 			return nil, err
 		}
-		req := &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Budget: r.budget(), Books: r.e.cfg.Books, action: action.ID(), entry: entry, strict: s}
+		req := &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Budget: r.budget(), Books: r.e.cfg.Books, disk: r.e.cfg.Folders, action: action.ID(), entry: entry, strict: s}
 		r.carried.onto(req, action)
 		out, err := binding.run(ctx, req, in)
 		if failed := r.workspace.Failed(); failed != nil {
@@ -228,10 +232,13 @@ func (r *running) run(ctx context.Context) (json.RawMessage, error) {
 		}
 		return encode(out)
 	}
-	if !r.writes {
-		return run(nil, nil)
+	switch {
+	case r.writes:
+		return r.write(ctx, action, settled, run)
+	case r.call.Replay: // nobody remembers what came of it, and it was agreed to once
+		return nil, usedBefore(action)
 	}
-	return r.write(ctx, action, settled, run)
+	return run(nil, nil)
 }
 
 // budget is how many characters the answer may have.

@@ -116,6 +116,7 @@ var refusedExamples = map[string]string{
 	"file.remove_unused_assets": "it is refused while anything is hidden",
 	"file.rename_asset":         "it is refused while anything is hidden",
 	"file.delete_asset":         "it is refused while anything is hidden",
+	"file.extract_doc":          "the owner of this home allows no folder",
 	"file.create_template":      "it is refused while anything is hidden",
 	"file.update_template":      "it is refused while anything is hidden",
 	"file.delete_template":      "it is refused while anything is hidden",

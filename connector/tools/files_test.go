@@ -313,3 +313,16 @@ func TestSymbolicLinksAreNeitherTemplatesNorUnusedFiles(t *testing.T) {
 	answers(t, d, owner(), "file.list_unused_assets", `{}`, `{"assets":["`+looseFile+`","`+plainFile+`"],"count":2,"truncated":false}`)
 	fails(t, d.call(owner(), "file.delete_asset", `{"path":"assets/leak.json"}`), contract.NotFound)
 }
+
+func TestAnAgentDeletesWhatItStoredAndNothingLinksTo(t *testing.T) {
+	t.Parallel()
+	d := fileDesk(t)
+	own := ok[catalogue.FileUploadAssetOut](t, d, owner(), "file.upload_asset", `{"id":"`+guardtest.Alpha+`","fileName":"own.txt","content":"YWJj"}`).Path
+	without := owner()
+	without.Switches = nil
+	fails(t, d.call(without, "file.delete_asset", fmt.Sprintf(`{"path":%q}`, own)), contract.PermissionDenied)
+	answers(t, d, owner(), "file.delete_asset", fmt.Sprintf(`{"path":%q}`, own), fmt.Sprintf(`{"success":true,"path":%q,"documents":0}`, own))
+	if there(d, own) {
+		t.Error("it is still there")
+	}
+}

@@ -20,7 +20,7 @@ const ownerCommand = "siyuan-connector approvals"
 // behind the ledger: what came of a call that ran before is told without asking.
 func (r *running) ownerAgrees(ctx context.Context, b Binding, settled json.RawMessage, in any, s *strict) error {
 	a := b.action
-	if s != nil && s.only || !r.e.cfg.Policy.Confirms(a) {
+	if s != nil && s.only || !r.e.cfg.Policy.Confirms(a, settled) {
 		return nil
 	}
 	folder := r.e.cfg.Approvals

@@ -10,7 +10,7 @@ import (
 
 // preview tells what a call would do, without doing it.
 func (r *running) preview(ctx context.Context, b Binding, settled json.RawMessage, in any) (contract.Preview, error) {
-	req := &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Books: r.e.cfg.Books, action: b.action.ID()}
+	req := &Request{Session: r.session, RequestID: r.call.RequestID, Progress: r.progress, Books: r.e.cfg.Books, disk: r.e.cfg.Folders, action: b.action.ID()}
 	look := b.look
 	if look == nil {
 		look = func(ctx context.Context, req *Request, _ any) (contract.Preview, error) {

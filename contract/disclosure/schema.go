@@ -34,9 +34,9 @@ func inputSchema(tool *tools.Tool, actions []*tools.Action, strict bool) json.Ra
 	fields, spelledOut := map[string]tools.Param{}, map[string]bool{}
 	for _, a := range actions {
 		names = append(names, a.Name)
-		if a.Kind.Mutates() {
+		if a.Kind.Mutates() || a.Dangerous {
 			props[RequestParam] = schema{"type": "string", "description": "New UUIDv7."}
-			if strict && a.Guarded != tools.NoPrecondition {
+			if strict && a.Kind.Mutates() && a.Guarded != tools.NoPrecondition {
 				props[ValidateParam] = schema{"type": "boolean"}
 				props[a.Guarded.Field()] = schema{"type": "string"}
 			}

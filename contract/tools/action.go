@@ -108,7 +108,7 @@ type Action struct {
 	Switch  contract.Switch // for ScopeWorkspace
 	Summary string          // one line, for help, the CLI and the console
 
-	Dangerous bool // a person has to agree first
+	Dangerous bool // a person has to agree first; to which calls, Asks says
 	Agreement Agreement
 	Lasting   bool // no undo takes it back; the person who agrees is told
 	Off       bool // disabled until a tenant switches it on
@@ -120,6 +120,10 @@ type Action struct {
 	Guarded   Precondition
 	Passage   Passage
 	PassageBy string // the parameter that asks for the Passage; "": every call does
+	StaysBy   string // the parameter with which the content stays at home instead
+	// Image says that the answer's field data is an image in base64, which the agent
+	// is shown as one.
+	Image bool
 
 	Aliases      []string          // other accepted names of the action
 	ParamAliases map[string]string // other accepted parameter names → settled name
@@ -150,17 +154,25 @@ func (a *Action) Param(name string) (Param, bool) {
 
 // PassageOf says how the content of a call with settled arguments travels.
 func (a *Action) PassageOf(settled json.RawMessage) Passage {
-	if a.Passage == NoPassage || a.PassageBy == "" {
+	if a.Passage == NoPassage || a.PassageBy == "" && a.StaysBy == "" {
 		return a.Passage
 	}
 	args := object{}
 	if json.Unmarshal(settled, &args) != nil {
 		return NoPassage
 	}
-	if v, given := args[a.PassageBy]; !given || string(v) == "false" {
+	given := func(name string) bool { v, ok := args[name]; return ok && string(v) != "false" }
+	if a.PassageBy != "" && !given(a.PassageBy) || a.StaysBy != "" && given(a.StaysBy) {
 		return NoPassage
 	}
 	return a.Passage
+}
+
+// Asks reports whether a person has to agree to a call with settled arguments. A
+// dangerous action that sends its content to the agent, instead of writing it
+// somewhere, only reads.
+func (a *Action) Asks(settled json.RawMessage) bool {
+	return a.Dangerous && a.PassageOf(settled) != Downwards
 }
 
 // Def is an action together with its Go types: what a handler binds to.

@@ -1,6 +1,10 @@
 package tools
 
-import "siyuan-broker/contract"
+import (
+	"slices"
+
+	"siyuan-broker/contract"
+)
 
 // FileDocAssetsIn is the input of file.get_doc_assets.
 type FileDocAssetsIn struct {
@@ -122,11 +126,11 @@ func fileTool() *Tool {
 		Name:    "file",
 		Title:   "Files and templates",
 		Purpose: "Files of notes, and templates.",
-		Fields:  map[string]string{"path": "Asset or template.", "name": "No folder."},
-		Actions: append([]*Action{
+		Fields:  map[string]string{"path": "Asset or template.", "name": "No folder.", "id": "Document id.", "limit": "Characters or documents."},
+		Actions: slices.Concat([]*Action{
 			FileListTemplates.Action, FileReadTemplate.Action, FileCreateTemplate.Action, FileUpdateTemplate.Action, FileDeleteTemplate.Action,
 			FileSaveDocAsTemplate.Action, FileRender.Action, FileGetDocAssets.Action, FileGetImageOCRText.Action, FileListUnusedAssets.Action,
 			FileRemoveUnusedAssets.Action, FileRenameAsset.Action, FileDeleteAsset.Action,
-		}, fileTransfers()...),
+		}, fileTransfers(), fileLooks()),
 	}
 }

@@ -67,8 +67,8 @@ func TestEveryActionIsCompleteAndItsExamplesValidate(t *testing.T) {
 				t.Errorf("example %s does not decode: %v", ex, err)
 			}
 		}
-		if a.Dangerous && !a.Kind.Mutates() {
-			t.Error("a read is never dangerous")
+		if a.Dangerous && !a.Kind.Mutates() && a.Passage != tools.Downwards {
+			t.Error("a read is dangerous only where it may write beside SiYuan")
 		}
 		if (a.Guarded != "") && !a.Kind.Mutates() {
 			t.Error("a read has no precondition")
@@ -105,6 +105,9 @@ var unreferenced = map[string]string{
 	"flashcard.remove_card.deckID":                          "a deck belongs to no notebook",
 	"timeline.list_changes.documentId":                      "may name a document that is gone; what is told is judged by the level where it is or was",
 	"timeline.undo.documentId":                              "may name a document that is gone; what is done is judged by the level where it is or was",
+	"file.upload_asset.localFilePath":                       "on the machine of the connector",
+	"file.upload_asset.assetsDirPath":                       "not used",
+	"file.export_resources.outputPath":                      "on the machine of the connector",
 	"system.conf.keyPath":                                   "a setting",
 }
 

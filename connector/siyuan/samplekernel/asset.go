@@ -19,7 +19,7 @@ func assetRoutes() map[string]route {
 		p + "upload":                  {raw: serveUpload, write: true},
 		p + "insertLocalAssets":       {serve: insertLocalAssets, write: true},
 		p + "getDocAssets":            {serve: getDocAssets},
-		p + "getDocImageAssets":       {serve: getDocAssets},
+		p + "getDocImageAssets":       {serve: getDocImages},
 		p + "getUnusedAssets":         {serve: getUnusedAssets, noBody: true},
 		p + "getMissingAssets":        {serve: getMissingAssets, noBody: true},
 		p + "removeUnusedAsset":       {serve: removeUnusedAsset, write: true},
@@ -136,6 +136,14 @@ func getDocAssets(k *Kernel, a args) (any, error) {
 		return nil, fail(k.notFoundText())
 	}
 	return append([]string{}, text.Assets(d.root)...), nil
+}
+
+func getDocImages(k *Kernel, a args) (any, error) {
+	d, ok := k.docOf(a.str("id"))
+	if !ok {
+		return nil, fail(k.notFoundText())
+	}
+	return append([]string{}, text.Images(d.root)...), nil
 }
 
 // usedAssets are those the documents of open notebooks link to.

@@ -144,7 +144,11 @@ func (d *desk) addFiles(t testing.TB) {
 	t.Helper()
 	d.add(t, guardtest.Doc{Box: guardtest.Work, Path: "/20240109000021-picture.sy", Title: "Pictures", Text: "![](" + usedFile + ")\n"})
 	for _, f := range []string{usedFile, "assets/loose.txt", "templates/daily.md"} {
-		check(t, os.WriteFile(filepath.Join(d.kernel.Dir(), "data", f), []byte("A line."), 0o600))
+		text := "A line."
+		if f == usedFile {
+			text = "\x89PNG\r\n\x1a\n" + text
+		}
+		check(t, os.WriteFile(filepath.Join(d.kernel.Dir(), "data", f), []byte(text), 0o600))
 	}
 	_, err := d.client.Reader().SQL(context.Background(), "SELECT id FROM blocks LIMIT 1") // brings the index up to date
 	check(t, err)

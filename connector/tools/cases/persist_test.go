@@ -20,6 +20,7 @@ import (
 var more = map[string][]string{
 	"file.rename_asset":       {`{"oldPath":"` + usedFile + `","newName":"x"}`},
 	"file.delete_asset":       {`{"path":"` + usedFile + `"}`},
+	"file.read_image":         {`{"id":"20240109000021-picture","path":"` + usedFile + `"}`},
 	"file.get_image_ocr_text": {`{"path":"` + usedFile + `"}`},
 	"block.insert":            {`{"dataType":"markdown","data":"x","parentID":"` + guardtest.Alpha + `"}`, `{"dataType":"markdown","data":"x","nextID":"` + guardtest.Intro + `"}`},
 	"block.replace":           {`{"id":"` + guardtest.Intro + `","old":"small","new":"big"}`},

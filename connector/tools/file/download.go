@@ -2,11 +2,14 @@ package file
 
 import (
 	"context"
+	"errors"
 	"io"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 
+	"siyuan-broker/connector/folders"
 	"siyuan-broker/connector/guard"
 	"siyuan-broker/connector/tools"
 	"siyuan-broker/contract"
@@ -67,13 +70,13 @@ func exportMD(ctx context.Context, r *tools.Request, in catalogue.FileExportMDIn
 	return out, err
 }
 
-func exportResources(ctx context.Context, r *tools.Request, in catalogue.FileExportResourcesIn) (out catalogue.FileExportResourcesOut, err error) {
-	var assets []guard.Asset
+// chosen proves that all the assets may be read.
+func chosen(ctx context.Context, r *tools.Request, in catalogue.FileExportResourcesIn) (assets []guard.Asset, out catalogue.FileExportResourcesOut, err error) {
 	seen := map[string]bool{}
 	for _, p := range in.Paths {
 		a, err := r.Session.Asset(ctx, p, contract.Read)
 		if err != nil {
-			return out, err
+			return nil, out, err
 		}
 		if !seen[a.Path()] {
 			seen[a.Path()] = true
@@ -81,12 +84,74 @@ func exportResources(ctx context.Context, r *tools.Request, in catalogue.FileExp
 			out.Bytes += a.Size()
 		}
 	}
-	if r.Out != nil {
-		return out, r.Session.SendZip(ctx, assets, r.Out)
-	}
 	out.Files, out.Name = len(assets), contract.FileName(strings.TrimSuffix(in.Name, ".zip")+".zip")
 	if in.Name == "" {
 		out.Name = "assets.zip"
 	}
-	return out, nil
+	return assets, out, nil
+}
+
+func previewExport(ctx context.Context, r *tools.Request, in catalogue.FileExportResourcesIn) (p contract.Preview, err error) {
+	assets, out, err := chosen(ctx, r, in)
+	if err != nil {
+		return p, err
+	}
+	p.Counts = contract.PreviewCounts{Assets: out.Files, Bytes: int(out.Bytes)}
+	if in.OutputPath != "" {
+		target, err := placeOf(r, in.OutputPath, "")
+		if err != nil {
+			return p, err
+		}
+		item := onMachine(target)
+		p.Target = &item
+	}
+	for _, a := range assets {
+		p.Named = append(p.Named, contract.PreviewItem{Kind: "file", Title: a.Path()})
+	}
+	return p, nil
+}
+
+// onMachine is something on the disk of this machine as people are told of it.
+func onMachine(target string) contract.PreviewItem {
+	return contract.PreviewItem{Kind: "file", Title: filepath.Base(target), Path: filepath.Dir(target)}
+}
+
+// placeOf finds where an export would go, without making anything.
+func placeOf(r *tools.Request, at, name string) (string, error) {
+	disk, err := r.Disk()
+	if err != nil {
+		return "", err
+	}
+	return disk.Place(at, name)
+}
+
+func exportResources(ctx context.Context, r *tools.Request, in catalogue.FileExportResourcesIn) (out catalogue.FileExportResourcesOut, err error) {
+	assets, out, err := chosen(ctx, r, in)
+	switch {
+	case err != nil:
+		return out, err
+	case r.Out != nil:
+		return out, r.Session.SendZip(ctx, assets, r.Out)
+	case in.OutputPath == "":
+		return out, nil
+	}
+	disk, err := r.Disk()
+	if err != nil {
+		return out, err
+	}
+	made, file, err := disk.NewFile(in.OutputPath)
+	if err != nil {
+		return out, err
+	}
+	out.OutputPath, out.Name = made.Path, filepath.Base(made.Path)
+	err = r.Session.SendZip(ctx, assets, file)
+	return out, keep(made, errors.Join(err, file.Close()))
+}
+
+// keep ends an export: a complete one stays.
+func keep(made *folders.Export, err error) error {
+	if err != nil {
+		return errors.Join(err, made.Abandon())
+	}
+	return made.Close()
 }

@@ -11,15 +11,23 @@ import (
 	catalogue "siyuan-broker/contract/tools"
 )
 
-// Bindings are the handlers of this tool.
-func Bindings() []tools.Binding {
+// DocumentAt finds the document of a readable path and proves a level for it; field
+// is the parameter that has the path.
+type DocumentAt func(ctx context.Context, s *guard.Session, field, path string, need contract.Level) (guard.Doc, error)
+
+// Bindings are the handlers of this tool. at reads the path language of the fs tool.
+func Bindings(at DocumentAt) []tools.Binding {
 	return []tools.Binding{
 		tools.Bind(catalogue.FileGetDocAssets, docAssets),
 		tools.Bind(catalogue.FileGetImageOCRText, imageText),
 		tools.BindDangerous(catalogue.FileUploadAsset, previewUpload, upload),
 		tools.Bind(catalogue.FileDownloadAsset, downloadAsset),
 		tools.Bind(catalogue.FileExportMD, exportMD),
-		tools.Bind(catalogue.FileExportResources, exportResources),
+		tools.BindDangerous(catalogue.FileExportResources, previewExport, exportResources),
+		tools.BindDangerous(catalogue.FileExtractDoc, previewExtract, extract),
+		tools.Bind(catalogue.FileExportSnapshot, snapshot),
+		tools.Bind(catalogue.FileAuditImageRefs, auditImages),
+		tools.Bind(catalogue.FileReadImage, readImage(at)),
 		tools.Bind(catalogue.FileListUnusedAssets, listUnused),
 		tools.BindDangerous(catalogue.FileRemoveUnusedAssets, previewUnused, removeUnused),
 		tools.BindDangerous(catalogue.FileRenameAsset, previewRename, rename),

@@ -19,9 +19,11 @@ type incoming struct {
 	guard.Upload
 	doc  *guard.Doc // nil: for nobody
 	body io.Reader  // nil where only the intention is known
+	file io.Closer  // of this machine; nil: the file comes from elsewhere
 }
 
-// receive proves that the file may be stored, and finds where it comes from.
+// receive proves that the file may be stored, and finds where it comes from. What it
+// opened, close ends.
 func receive(ctx context.Context, r *tools.Request, in catalogue.FileUploadAssetIn) (f incoming, err error) {
 	f.Name, f.Sum = in.FileName, strings.ToLower(in.SHA256)
 	if _, err := hex.DecodeString(f.Sum); err != nil {
@@ -37,8 +39,11 @@ func receive(ctx context.Context, r *tools.Request, in catalogue.FileUploadAsset
 	if err := r.Session.CheckUpload(f.doc); err != nil {
 		return f, err
 	}
-	if in.Content != "" {
+	switch {
+	case in.Content != "":
 		return f, f.inline(in.Content)
+	case in.LocalFilePath != "":
+		return f, f.local(r, in)
 	}
 	f.Size, f.body = *in.Size, r.Body
 	if r.Body != nil && r.Size != contract.UnknownSize && r.Size != f.Size {
@@ -60,13 +65,40 @@ func (f *incoming) inline(content string) error {
 	return nil
 }
 
+// local takes the file from a folder of this machine.
+func (f *incoming) local(r *tools.Request, in catalogue.FileUploadAssetIn) error {
+	disk, err := r.Disk()
+	if err != nil {
+		return err
+	}
+	src, err := disk.Open(in.LocalFilePath)
+	if err != nil {
+		return err
+	}
+	if f.Name == "" {
+		f.Name = src.Name
+	}
+	f.Size, f.body, f.file = src.Size, src, src
+	return nil
+}
+
+func (f *incoming) close() {
+	if f.file != nil {
+		_ = f.file.Close() // it was only read
+	}
+}
+
 func previewUpload(ctx context.Context, r *tools.Request, in catalogue.FileUploadAssetIn) (p contract.Preview, err error) {
 	f, err := receive(ctx, r, in)
+	defer f.close()
 	if err != nil {
 		return p, err
 	}
 	p.Counts = contract.PreviewCounts{Assets: 1, Bytes: int(f.Size)}
 	p.Named = []contract.PreviewItem{{Kind: "file", Title: contract.FileName(f.Name)}}
+	if in.LocalFilePath != "" {
+		p.Named[0] = onMachine(in.LocalFilePath)
+	}
 	if f.doc != nil {
 		p.Target, err = r.Session.PreviewBlock(ctx, f.doc.Block())
 	}
@@ -75,6 +107,7 @@ func previewUpload(ctx context.Context, r *tools.Request, in catalogue.FileUploa
 
 func upload(ctx context.Context, r *tools.Request, in catalogue.FileUploadAssetIn) (out catalogue.FileUploadAssetOut, err error) {
 	f, err := receive(ctx, r, in)
+	defer f.close()
 	if err != nil {
 		return out, err
 	}

@@ -59,6 +59,16 @@ func resolveDoc(ctx context.Context, s *guard.Session, field, text string, need 
 	return t, err
 }
 
+// Document finds the document of a path and proves a level there; field is the
+// parameter that has the path.
+func Document(ctx context.Context, s *guard.Session, field, path string, need contract.Level) (guard.Doc, error) {
+	t, err := resolveDoc(ctx, s, field, path, need)
+	if err != nil {
+		return guard.Doc{}, err
+	}
+	return *t.doc(), nil
+}
+
 func find(ctx context.Context, s *guard.Session, path fspath.Path, need contract.Level) (spot, error) {
 	base, err := first(ctx, s, path[0], need)
 	switch {

@@ -22,5 +22,5 @@ import (
 
 // All returns the handler of every action.
 func All() []tools.Binding {
-	return slices.Concat(av.Bindings(), extension.Bindings(), file.Bindings(), fs.Bindings(), notebook.Bindings(), document.Bindings(), block.Bindings(), search.Bindings(), system.Bindings(), tag.Bindings(), flashcard.Bindings(), timeline.Bindings())
+	return slices.Concat(av.Bindings(), extension.Bindings(), file.Bindings(fs.Document), fs.Bindings(), notebook.Bindings(), document.Bindings(), block.Bindings(), search.Bindings(), system.Bindings(), tag.Bindings(), flashcard.Bindings(), timeline.Bindings())
 }

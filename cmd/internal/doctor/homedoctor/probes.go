@@ -128,6 +128,15 @@ func (d *Doctor) policy(context.Context) doctor.Finding {
 	if c := p.Confirm(); len(c) > 0 {
 		text += fmt.Sprintf("; asked at home first: %v", c)
 	}
+	if in := p.Uploads(); len(in) > 0 {
+		text += "; files may come from " + strings.Join(in, ", ")
+	}
+	if out := p.Exports(); len(out) > 0 {
+		text += "; files may be written to " + strings.Join(out, ", ")
+	}
+	if bad := connector.Folders(d.Config, p).Check(); len(bad) > 0 {
+		return doctor.Doubtful("correct the folder in "+d.Config.Policy+", or make it: agents cannot use it as it is", "%s", strings.Join(bad, " "))
+	}
 	return doctor.Good("%s", text)
 }
 

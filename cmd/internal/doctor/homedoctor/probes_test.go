@@ -134,6 +134,10 @@ func TestEachThingThatIsWrongIsNamed(t *testing.T) {
 		"no key yet":           {func(t *testing.T, d *Doctor) { _ = os.Remove(filepath.Join(d.Config.Data, connector.KeyFile)) }, key, doctor.Skip, "siyuan-connector key"},
 		"a broken policy":      {file("policy.yaml", "max_levl: rw", 0o600), "home policy", doctor.Fail, "max_levl"},
 		"a policy":             {file("policy.yaml", "max_level: rw\n", 0o600), "home policy", doctor.OK, "at most: read and write"},
+		"a folder for agents": {func(t *testing.T, d *Doctor) {
+			file("policy.yaml", "upload_folders: ['"+t.TempDir()+"']\n", 0o600)(t, d)
+		}, "home policy", doctor.OK, "files may come from"},
+		"a folder that is not there": {file("policy.yaml", "export_folders: ['"+filepath.ToSlash(filepath.Join(os.TempDir(), "no", "such", "folder"))+"']\n", 0o600), "home policy", doctor.Warn, "export_folders"},
 		"SiYuan elsewhere": {func(t *testing.T, d *Doctor) {
 			d.Hosts, d.Config.URL = []string{"127.0.0.1"}, strings.Replace(d.Config.URL, "127.0.0.1", "127.0.0.9", 1)
 		}, siyuanAddress, doctor.Fail, "set SIYUAN_API_URL=http://127.0.0.1:"},

@@ -18,6 +18,18 @@ func Assets(root *ast.Node) (assets []string) {
 	return assets
 }
 
+// Images lists where the images of a document are, in order and as often as they
+// occur, those of the internet too.
+func Images(root *ast.Node) (images []string) {
+	ast.Walk(root, func(n *ast.Node, entering bool) ast.WalkStatus {
+		if entering && n.Type == ast.NodeLinkDest && n.Parent != nil && n.Parent.Type == ast.NodeImage {
+			images = append(images, string(n.Tokens))
+		}
+		return ast.WalkContinue
+	})
+	return images
+}
+
 // ReplaceAsset lets links to one asset point to another and reports whether
 // there were any.
 func ReplaceAsset(root *ast.Node, old, renamed string) (changed bool) {

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package folders
+
+const noWait = 0
