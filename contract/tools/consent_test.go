@@ -31,3 +31,18 @@ func TestWhatTakesAwayOrLeadsOutNeedsConsent(t *testing.T) {
 		t.Errorf("only %d of them are known here: a name changed", offered)
 	}
 }
+
+// Whatever is written to a path that the caller names leads out of the notes. An
+// action that has such a parameter needs consent wherever it is offered.
+func TestWhatWritesToAPathAtHomeNeedsConsent(t *testing.T) {
+	t.Parallel()
+	for _, tool := range tools.New().Tools() {
+		for _, a := range tool.Actions {
+			for _, name := range []string{"outputPath", "outputDir"} {
+				if _, ok := a.Param(name); ok && !a.Dangerous {
+					t.Errorf("%s writes to %s without anybody's consent", a.ID(), name)
+				}
+			}
+		}
+	}
+}

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -70,7 +71,7 @@ func kinds() []kind {
 		}}
 	}
 	removed := []string{"<dt>Documents</dt><dd>1</dd>", "<dt>Blocks</dt><dd>2</dd>", "<span class=\"badge\">Document</span>", "/Work/Old"}
-	return []kind{
+	all := []kind{
 		{"a dangerous action", tenants.Consent{Tool: "document", Action: "remove"}, false, false, []string{"1 document, 2 blocks", "“/Work/Old"}, removed, nil, remove},
 		{"a plugin's tool by its own name", tenants.Consent{Tool: "extension", Action: "plugin_call"}, false, true, []string{"plugin__desk_tools__ring"}, []string{"<span class=\"badge\">Tool</span>", "plugin__desk_tools__ring", "Called with", "&#34;times&#34;:1"}, offerPlugin, ring},
 		{"a write above the budget", tenants.Consent{}, true, true, []string{"fs.write"}, []string{"fs.write"}, spendBudget, write},
@@ -80,6 +81,40 @@ func kinds() []kind {
 			return deed{"document", map[string]any{"action": "remove", "id": doc}, func() bool { return x.gone(t, doc) }}
 		}},
 	}
+	if a, ok := catalogue.New().Action("file", "export_resources"); ok {
+		if _, ok := a.Param("outputPath"); ok {
+			all = append(all, kind{"an export to a path at home", tenants.Consent{Tool: "file", Action: "export_resources"}, false, false,
+				[]string{"1 asset", "assets/", "zip"}, []string{"<span class=\"badge\">File</span>", ".zip"}, allowFolder, export})
+		}
+	}
+	return all
+}
+
+// allowFolder has the home's owner let agents put files into a folder there, and
+// stores one.
+func allowFolder(t *testing.T, x *wiped) {
+	t.Helper()
+	x.folder = t.TempDir()
+	x.homeRule(x.at, x.agent, fmt.Sprintf("export_folders: ['%s']\n", x.folder))
+	x.change(func(tx tenants.Tx) error {
+		must(t, tx.SetSwitch(t.Context(), x.instance, contract.SwitchAssets, true))
+		return tx.SetConsent(t.Context(), x.instance, tenants.Consent{Tool: "file", Action: "upload_asset", Mode: tenants.ConsentAllow})
+	})
+	doc := x.doc(t)
+	eventually(t, "a file may be stored", func() bool {
+		a := call(t.Context(), x.plain, "file", map[string]any{"action": "upload_asset", "id": doc, "fileName": "plan.txt", "content": "b25l"})
+		return a.code == "" && json.Unmarshal([]byte(a.body), &x.asset) == nil
+	})
+	into[made](t, x.plain, "block", map[string]any{"action": "append", "parentID": doc, "dataType": "markdown", "data": "[plan](" + x.asset.Path + ")"})
+}
+
+func export(_ *testing.T, x *wiped) deed {
+	x.docs++
+	path := filepath.Join(x.folder, fmt.Sprintf("plan %d.zip", x.docs))
+	return deed{"file", map[string]any{"action": "export_resources", "paths": []string{x.asset.Path}, "outputPath": path}, func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}}
 }
 
 // offerPlugin waits until the agent can call the sample's plugin.
@@ -261,7 +296,7 @@ func (e *encounter) run(t *testing.T, name string) bool {
 		return false
 	case e.mode == tenants.ConsentPreview:
 		r := refused(t, a, contract.ConfirmationRequired)
-		if d.done() || !slices.Contains(r.Error.Detail.Preview, "1 document, 2 blocks") {
+		if d.done() || !strings.Contains(strings.Join(r.Error.Detail.Preview, "\n"), e.k.shown[0]) {
 			t.Errorf("%s: %+v", name, r)
 		}
 		a = call(t.Context(), s, d.tool, d.but("confirmationToken", r.Error.Detail.ConfirmationToken))
@@ -440,6 +475,7 @@ func (x *wiped) neighbour(t *testing.T) string {
 	y := x.w.tenant("Ben", tenants.NewID())
 	y.on("document", "remove")
 	y.change(func(tx tenants.Tx) error {
+		must(t, tx.SetSwitch(t.Context(), y.instance, contract.SwitchAssets, true))
 		return tx.SetSwitch(t.Context(), y.instance, contract.SwitchExtension, true)
 	})
 	y.home(nil)

@@ -56,6 +56,8 @@ type wiped struct {
 	docs     int
 	flips    int
 	old      []string // documents made in advance
+	folder   string   // at home, where agents may put files
+	asset    struct{ Path string }
 }
 
 func newWiped(t *testing.T) *wiped { return newWorld(t).wiped(t) }
