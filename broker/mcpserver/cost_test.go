@@ -20,7 +20,7 @@ import (
 // What a warm call of the hot lane may allocate, from the token to the answer,
 // with a relay in memory. What net/http and the tunnel need comes on top.
 const (
-	mallocsMax = 120
+	mallocsMax = 113
 	bytesMax   = 12 << 10
 )
 

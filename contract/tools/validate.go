@@ -46,7 +46,7 @@ func (o object) encode() json.RawMessage {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(out, quote(key)...), ':')
+		out = append(appendKey(out, key), ':')
 		if v := o[key]; v[0] == '"' {
 			out = append(out, v...)
 		} else {
@@ -54,6 +54,18 @@ func (o object) encode() json.RawMessage {
 		}
 	}
 	return append(out, '}')
+}
+
+// appendKey writes a key; nearly every one is a plain word.
+func appendKey(out []byte, key string) []byte {
+	for _, c := range []byte(key) {
+		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return append(out, quote(key)...)
+		}
+	}
+	out = append(out, '"')
+	out = append(out, key...)
+	return append(out, '"')
 }
 
 // Decode gives settled arguments as the action's input type.
@@ -107,11 +119,12 @@ func (a *Action) check(args object) []contract.Field {
 			replacedNames[r.field] = true
 		}
 	}
-	for _, name := range sortedKeys(args) {
+	for name := range args {
 		if _, ok := a.Param(name); !ok && !replacedNames[name] {
 			bad = append(bad, contract.Field{Path: name, Message: "is not a parameter of this action"})
 		}
 	}
+	slices.SortFunc(bad, func(a, b contract.Field) int { return strings.Compare(a.Path, b.Path) })
 	bad = append(bad, checkFields("", a.Params, args)...)
 	present := func(f string) bool { _, ok := args[f]; return ok }
 	value := func(f string) any {

@@ -65,16 +65,18 @@ func runHomes(ctx context.Context, args []string) error {
 		}
 		h.clients = append(h.clients, c)
 	}
-	for i, c := range h.clients {
-		for ctx.Err() == nil && i-h.count() >= starting {
-			time.Sleep(5 * time.Millisecond)
-		}
-		running.Go(func() {
-			if err := c.Run(ctx); err != nil {
-				fmt.Fprintln(os.Stderr, err)
+	running.Go(func() {
+		for i, c := range h.clients {
+			for ctx.Err() == nil && i-h.count() >= starting {
+				time.Sleep(20 * time.Millisecond)
 			}
-		})
-	}
+			running.Go(func() {
+				if err := c.Run(ctx); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+				}
+			})
+		}
+	})
 	fmt.Println("ready")
 	return commands(ctx, map[string]func() any{"count": func() any { return h.count() }, "drop": func() any { return h.drop() }})
 }

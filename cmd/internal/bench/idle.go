@@ -22,7 +22,7 @@ type idleResult struct {
 const (
 	keepaliveFor = 20 * time.Second // a ping is due within 18 s
 	aloneFor     = 4 * time.Second
-	crowdWithin  = 5 * time.Minute
+	stuckAfter   = 3 * time.Minute // with not one more connected: each may wait for one
 )
 
 // measureIdle starts a node and n homes that have nothing to do.
@@ -94,17 +94,20 @@ func measureIdle(ctx context.Context, b *bench, transport string, n int) (r idle
 }
 
 func allUp(ctx context.Context, crowd *process, n int) error {
-	limit := time.Now().Add(crowdWithin)
+	most, since := -1, time.Now()
 	for {
 		var up int
 		if err := crowd.ask(ctx, "count", &up); err != nil {
 			return err
 		}
-		if up >= n {
-			return nil
+		if up > most {
+			most, since = up, time.Now()
 		}
-		if time.Now().After(limit) {
-			return fmt.Errorf("only %d of %d homes are connected after %v\n%s", up, n, crowdWithin, crowd.log)
+		switch {
+		case up >= n:
+			return nil
+		case time.Since(since) > stuckAfter:
+			return fmt.Errorf("only %d of %d homes are connected, and for %v not one more\n%s", most, n, stuckAfter, crowd.log)
 		}
 		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
