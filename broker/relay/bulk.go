@@ -219,7 +219,7 @@ func (n *session) newBulk(l *link.Link) *bulk {
 func (b *bulk) start() error {
 	t := b.n.cfg.Timing.mux()
 	t.Write = b.n.cfg.Timing.BulkWrite
-	mux, err := yamux.Server(b.link, link.Config(link.BulkWindow, t, b.n.log))
+	mux, err := yamux.Server(b.link, link.Config(link.BulkWindow, t, b.n.log.Debug))
 	if err != nil {
 		return fmt.Errorf("start multiplexer: %w", err)
 	}

@@ -125,6 +125,7 @@ func (s *Server) raw(conn net.Conn) {
 		err = fmt.Errorf("client does not speak %s", wire.ALPN)
 	}
 	l := link.New(c, c.NetConn(), "tls", nil)
+	l.Remote = conn.RemoteAddr().String()
 	if err == nil {
 		l.Binding, err = state.ExportKeyingMaterial(wire.ExporterLabel, nil, wire.ExporterSize)
 	}

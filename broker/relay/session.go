@@ -80,7 +80,7 @@ type pinger struct {
 func (s *Server) newSession(l *link.Link, rec ConnectorRecord, epoch Epoch, auth wire.Auth) (*session, error) {
 	log := s.cfg.Logger.With("tenant", rec.Tenant, "instance", rec.Instance, "connector", rec.ID, "epoch", epoch.Number)
 	conn := link.Mux(l)
-	mux, err := yamux.Server(conn, link.Config(link.Window, s.cfg.Timing.mux(), log))
+	mux, err := yamux.Server(conn, link.Config(link.Window, s.cfg.Timing.mux(), log.Debug))
 	if err != nil {
 		return nil, fmt.Errorf("start multiplexer: %w", err)
 	}

@@ -140,7 +140,7 @@ func (s *session) dialBulk() (*bulk, error) {
 	b := &bulk{s: s, link: link.Mux(l), idle: make(chan *pushStream, bulkPushes), made: make(chan struct{}, bulkPushes)}
 	t := c.cfg.Timing.mux()
 	t.Write = c.cfg.Timing.BulkWrite
-	if b.mux, err = yamux.Client(b.link, link.Config(link.BulkWindow, t, c.cfg.Logger)); err != nil {
+	if b.mux, err = yamux.Client(b.link, link.Config(link.BulkWindow, t, c.cfg.Logger.Debug)); err != nil {
 		_ = l.Close()
 		return nil, fmt.Errorf("start multiplexer: %w", err)
 	}

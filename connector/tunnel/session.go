@@ -106,7 +106,7 @@ func (c *Client) start(l *link.Link) (*session, error) {
 	s := &session{client: c, link: link.Mux(l), welcome: welcome, began: c.cfg.Clock.Now(),
 		limits: wire.Limits{Frame: min(welcome.MaxFrame, 2*maxResult), Header: welcome.MaxHeader, Depth: 32},
 		ready:  make(chan struct{}), drain: make(chan struct{}), done: make(chan struct{}), ponged: make(chan struct{}, 1)}
-	if s.mux, err = yamux.Client(s.link, link.Config(link.Window, c.cfg.Timing.mux(), c.cfg.Logger)); err != nil {
+	if s.mux, err = yamux.Client(s.link, link.Config(link.Window, c.cfg.Timing.mux(), c.cfg.Logger.Debug)); err != nil {
 		return nil, fmt.Errorf("start multiplexer: %w", err)
 	}
 	if s.controlSt, err = s.mux.OpenStream(); err != nil {

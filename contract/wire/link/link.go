@@ -6,8 +6,7 @@ package link
 
 import (
 	"bytes"
-	"log/slog"
-	"net"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -16,15 +15,21 @@ import (
 	"siyuan-broker/contract/wire"
 )
 
+// Conn is the part of net.Conn that both ends need.
+type Conn interface {
+	io.ReadWriteCloser
+	SetDeadline(t time.Time) error
+}
+
 // Link is one connection, whatever it runs over. Fields that its maker sets are
 // not changed once it is multiplexed.
 type Link struct {
-	net.Conn
+	Conn
 	Transport string // "tls" or "wss"
 	Remote    string // the peer's address, for people
 	Binding   []byte // TLS exporter, if TLS ends here and not at a proxy
 
-	raw    net.Conn // the TCP connection
+	raw    io.Closer // the TCP connection
 	cancel func()
 	born   time.Time
 	heard  atomic.Int64 // when bytes last arrived, nanoseconds after born
@@ -32,11 +37,11 @@ type Link struct {
 
 // New holds conn, which runs over the TCP connection raw. Close calls cancel, if
 // it is not nil, before it drops raw.
-func New(conn, raw net.Conn, transport string, cancel func()) *Link {
+func New(conn Conn, raw io.Closer, transport string, cancel func()) *Link {
 	if cancel == nil {
 		cancel = func() {}
 	}
-	return &Link{Conn: conn, raw: raw, cancel: cancel, Transport: transport, Remote: raw.RemoteAddr().String(), born: time.Now()}
+	return &Link{Conn: conn, raw: raw, cancel: cancel, Transport: transport, born: time.Now()}
 }
 
 // Read notes that the peer is alive.
@@ -105,9 +110,9 @@ type Timing struct {
 	StreamClose time.Duration // a half-closed stream is forgotten
 }
 
-// Config is how both ends set up yamux. Its own pings are off: both ends ping on
+// Config is how both ends set up yamux, with a logger's Debug. Its own pings are off: both ends ping on
 // the control stream, and forgive a late answer while bytes flow.
-func Config(window uint32, t Timing, log *slog.Logger) *yamux.Config {
+func Config(window uint32, t Timing, debug func(msg string, args ...any)) *yamux.Config {
 	return &yamux.Config{
 		AcceptBacklog:          16,
 		EnableKeepAlive:        false,
@@ -116,16 +121,16 @@ func Config(window uint32, t Timing, log *slog.Logger) *yamux.Config {
 		MaxStreamWindowSize:    window,
 		StreamOpenTimeout:      t.StreamOpen,
 		StreamCloseTimeout:     t.StreamClose,
-		LogOutput:              lines{log},
+		LogOutput:              lines(debug),
 	}
 }
 
 // lines turns yamux's lines into debug records: what matters is reported by the
 // session itself.
-type lines struct{ log *slog.Logger }
+type lines func(msg string, args ...any)
 
 // Write takes one line.
 func (l lines) Write(b []byte) (int, error) {
-	l.log.Debug("yamux", "line", string(bytes.TrimSpace(b)))
+	l("yamux", "line", string(bytes.TrimSpace(b)))
 	return len(b), nil
 }

@@ -70,11 +70,11 @@ func TestHangingUpEndsBothSessions(t *testing.T) {
 	a, b := pair(t)
 	log := slog.New(slog.DiscardHandler)
 	ours, theirs := Mux(a), Mux(b)
-	client, err := yamux.Client(ours, Config(Window, timing(), log))
+	client, err := yamux.Client(ours, Config(Window, timing(), log.Debug))
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := yamux.Server(theirs, Config(Window, timing(), log))
+	server, err := yamux.Server(theirs, Config(Window, timing(), log.Debug))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,14 +101,14 @@ func TestHangingUpEndsBothSessions(t *testing.T) {
 func TestYamuxSpeaksInDebugRecords(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	cfg := Config(BulkWindow, timing(), slog.New(slog.NewTextHandler(&out, nil)))
+	cfg := Config(BulkWindow, timing(), slog.New(slog.NewTextHandler(&out, nil)).Debug)
 	if err := yamux.VerifyConfig(cfg); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := cfg.LogOutput.Write([]byte("a line\n")); err != nil || out.Len() > 0 {
 		t.Errorf("at info level: %q, %v", out.String(), err)
 	}
-	cfg = Config(BulkWindow, timing(), slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	cfg = Config(BulkWindow, timing(), slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})).Debug)
 	if _, err := cfg.LogOutput.Write([]byte("a line\n")); err != nil || !bytes.Contains(out.Bytes(), []byte(`line="a line"`)) {
 		t.Errorf("at debug level: %q, %v", out.String(), err)
 	}
