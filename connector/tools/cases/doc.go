@@ -11,9 +11,11 @@
 //	K15  no field says whether the index was fresh: reads of the index wait for
 //	     it, so an answer is fresh or an error
 //	K19  kernels before 3.7: one version of SiYuan is tried; what an older one lacks
-//	     is told like any endpoint that is gone (K36)
-//	K24  daily notes from a template: document.create_daily_note has no handler
-//	     yet; that a template path stays in its folder is tested (K43)
+//	     is told like any endpoint that is gone (K36), and a cell that it did not
+//	     write is not told as written (K32)
+//	K24  daily notes from a template: SiYuan makes the note, and one whose template
+//	     is missing comes out blank and is told as created; that a template path
+//	     stays in its folder is tested (K43)
 //	K30  service accounts with Windows code pages: needs Windows; a no-break space
 //	     (U+00A0) becomes a space when SiYuan stores Markdown
 //	K39  a sync as a whole: SiYuan tells of a document that sync is about to
