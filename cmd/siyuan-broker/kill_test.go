@@ -124,7 +124,7 @@ func (d *doomed) register() {
 	d.h.run(d.h.broker, d.h.env, append([]string{"tenant", "level", "--level", "rwd"}, ids...)...)
 	d.h.run(d.h.broker, d.h.env, append([]string{"tenant", "switch", "--name", "workspace"}, ids...)...)
 	// The same call is sent until it is decided, far more often than an agent may.
-	d.h.run(d.h.broker, d.h.env, "tenant", "writes", "--tenant", made["tenant"], "--budget", "1000000")
+	d.h.run(d.h.broker, d.h.env, "tenant", "writes", "--tenant", made["tenant"], "--off")
 	c := broker.Config{DatabaseURL: d.setting("DATABASE_URL"), DatabaseRecord: d.setting("DATABASE_RECORDER_URL"), DatabaseDirect: d.setting("DATABASE_DIRECT_URL"),
 		MasterKey: d.setting("BROKER_MASTER_KEY")}
 	db, err := broker.OpenDatabase(d.t.Context(), &c, slog.New(slog.DiscardHandler))

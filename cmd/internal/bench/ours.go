@@ -104,9 +104,6 @@ type testedBroker struct {
 	url     string
 }
 
-// anyNumber is of limits that are asked and never reached.
-const anyNumber = "1000000000"
-
 // startBroker starts a released broker with its own PostgreSQL.
 func (b *bench) startBroker(ctx context.Context, name string, hot bool) (*testedBroker, error) {
 	data, err := b.folder(name)
@@ -115,6 +112,7 @@ func (b *bench) startBroker(ctx context.Context, name string, hot bool) (*tested
 	}
 	listen := freeAddress()
 	n := &testedBroker{b: b, program: filepath.Join(b.bin, "siyuan-broker"), url: "https://" + listen}
+	const anyNumber = "1000000000" // the limits are asked, and never reached
 	n.env = []string{
 		"BROKER_LISTEN=" + listen, "BROKER_TUNNEL_LISTEN=" + freeAddress(), "BROKER_DATA=" + filepath.Join(data, "db"),
 		"BROKER_TLS_CERT=" + b.certificate.cert(), "BROKER_TLS_KEY=" + b.certificate.key(), "BROKER_NODE_ID=" + name,
@@ -171,7 +169,7 @@ func (n *testedBroker) tenant(ctx context.Context, name, key string) (token stri
 	if err := n.command(ctx, &made, "tenant", "create", "--name", name, "--email", name+"@example.org"); err != nil {
 		return "", err
 	}
-	if err := n.command(ctx, nil, "tenant", "writes", "--tenant", made.Tenant, "--budget", anyNumber); err != nil {
+	if err := n.command(ctx, nil, "tenant", "writes", "--tenant", made.Tenant, "--off"); err != nil {
 		return "", err
 	}
 	of := []string{"--tenant", made.Tenant, "--instance", made.Instance}
