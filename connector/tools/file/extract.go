@@ -24,6 +24,7 @@ const maxTaken = 500
 type bundle struct {
 	doc     guard.Doc
 	folder  string // the title and the end of the id
+	target  string // where it would be on this machine; "" where it travels
 	files   []guard.Asset
 	skipped []catalogue.FileSkipped
 	bytes   int64
@@ -39,16 +40,21 @@ func linked(link string) string {
 	return strings.TrimPrefix(link, "/")
 }
 
-// gather proves what of a document may be taken out.
-func gather(ctx context.Context, r *tools.Request, id string) (b bundle, err error) {
-	if b.doc, err = r.Session.ExactDoc(ctx, id, contract.Read); err != nil {
+// gather proves what of a document may be taken out, once there is a place for it.
+func gather(ctx context.Context, r *tools.Request, in catalogue.FileExtractDocIn) (b bundle, err error) {
+	if b.doc, err = r.Session.ExactDoc(ctx, in.ID, contract.Read); err != nil {
 		return b, err
 	}
 	hpath, err := r.Session.HPath(ctx, b.doc)
 	if err != nil {
 		return b, err
 	}
-	b.folder = contract.FileName(path.Base(hpath)) + "-" + id[len(id)-7:]
+	b.folder = contract.FileName(path.Base(hpath)) + "-" + in.ID[len(in.ID)-7:]
+	if !in.Download {
+		if b.target, err = placeOf(r, in.OutputDir, b.folder); err != nil {
+			return b, err
+		}
+	}
 	links, err := r.Session.DocAssets(ctx, b.doc, false)
 	if err != nil {
 		return b, err
@@ -128,7 +134,7 @@ func (b *bundle) answer(budget int) catalogue.FileExtractDocOut {
 }
 
 func previewExtract(ctx context.Context, r *tools.Request, in catalogue.FileExtractDocIn) (p contract.Preview, err error) {
-	b, err := gather(ctx, r, in.ID)
+	b, err := gather(ctx, r, in)
 	if err != nil {
 		return p, err
 	}
@@ -136,13 +142,12 @@ func previewExtract(ctx context.Context, r *tools.Request, in catalogue.FileExtr
 	if p.Target, err = r.Session.PreviewBlock(ctx, b.doc.Block()); err != nil || in.Download {
 		return p, err
 	}
-	target, err := placeOf(r, in.OutputDir, b.folder)
-	p.Named = []contract.PreviewItem{onMachine(target)}
-	return p, err
+	p.Named = []contract.PreviewItem{onMachine(b.target)}
+	return p, nil
 }
 
 func extract(ctx context.Context, r *tools.Request, in catalogue.FileExtractDocIn) (out catalogue.FileExtractDocOut, err error) {
-	b, err := gather(ctx, r, in.ID)
+	b, err := gather(ctx, r, in)
 	if err != nil {
 		return out, err
 	}
