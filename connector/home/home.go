@@ -19,11 +19,12 @@ import (
 
 // The rhythm of looking after SiYuan.
 const (
-	retryFirst   = 500 * time.Millisecond // after SiYuan was lost
-	retryMost    = 5 * time.Second
-	refreshEvery = 20 * time.Second // notebooks while all is well
-	policyEvery  = 2 * time.Second  // the policy file
-	probeTimeout = 10 * time.Second
+	retryFirst    = 500 * time.Millisecond // after SiYuan was lost
+	retryMost     = 5 * time.Second
+	refreshEvery  = 20 * time.Second // notebooks while all is well
+	policyEvery   = 2 * time.Second  // the policy file
+	sentinelEvery = 2 * time.Second  // at most, where SiYuan drops idle connections
+	probeTimeout  = 10 * time.Second
 )
 
 // Config is what a Home is made of.
@@ -45,11 +46,13 @@ type Home struct {
 	kernel *siyuan.Client
 
 	recheck chan struct{} // asks Run to look again now; capacity 1
+	posted  time.Time     // when the last sentinel was put in place; for Run alone
 
 	mu       sync.Mutex
 	status   contract.HomeStatus
 	problem  *contract.Error // nil while ready
 	verified bool
+	guard    *sentinel     // in place; nil where there is none
 	changed  chan struct{} // capacity 1: something changed since it was last received from
 }
 
@@ -76,23 +79,32 @@ func New(cfg Config) (*Home, error) {
 	return h, nil
 }
 
-// probing marks the context of the verification itself, which alone may open
-// connections to a kernel that is not verified yet.
+// probing is the key under which the context of a recognition has its sentinel.
+// It alone may open connections to a kernel that is not verified yet.
 type probing struct{}
 
 var errUnverified = errors.New("SiYuan was restarted or replaced and has to be recognised first")
 
 // Dial opens a connection to SiYuan. After SiYuan went away it refuses until
-// Run has recognised who answers now.
+// Run has recognised who answers now. Who took SiYuan's place while the connection
+// was made had to end the sentinel first, so that is looked at afterwards.
 func (h *Home) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	h.mu.Lock()
-	ok := h.verified
-	h.mu.Unlock()
-	if !ok && ctx.Value(probing{}) == nil {
-		return nil, errUnverified
+	guard, recognising := ctx.Value(probing{}).(*sentinel)
+	if !recognising {
+		h.mu.Lock()
+		ok := h.verified
+		guard = h.guard
+		h.mu.Unlock()
+		if !ok {
+			return nil, errUnverified
+		}
 	}
 	c, err := h.cfg.Dial(ctx, network, addr)
-	if err != nil && ctx.Err() == nil {
+	if err == nil && !guard.stands() {
+		_ = c.Close()
+		c, err = nil, errUnverified
+	}
+	if err != nil && ctx.Err() == nil && !recognising {
 		h.Lost()
 	}
 	return c, err
@@ -132,40 +144,30 @@ func (h *Home) Ready() *contract.Error {
 
 // Run looks after SiYuan until ctx ends.
 func (h *Home) Run(ctx context.Context) {
-	var lost <-chan struct{}
-	var watched time.Time // when the sentinel was last set up
 	wait := retryFirst
 	policies := time.NewTicker(policyEvery)
 	defer policies.Stop()
+	defer func() { h.stand(nil) }()
 	for ctx.Err() == nil {
-		// Before SiYuan is recognised: whoever takes its place afterwards has to
-		// end this connection first. A kernel that drops idle connections at once
-		// is looked at in the ordinary rhythm instead of in a loop.
-		if lost == nil && time.Since(watched) > refreshEvery/2 {
-			if lost = h.sentinel(ctx); lost != nil {
-				watched = time.Now()
-			}
-		}
 		state := h.look(ctx)
 		pause := refreshEvery
 		if state == contract.HomeReady {
 			wait = retryFirst
-			if lost == nil {
-				pause = refreshEvery / 2
+			if h.guard == nil {
+				pause = sentinelEvery
 			}
 		} else {
 			pause, wait = wait, min(2*wait, retryMost)
 		}
-		if h.pause(ctx, pause, policies.C, lost) {
-			lost = nil
-			h.unverify()
+		if h.pause(ctx, pause, policies.C) {
+			h.stand(nil)
 		}
 	}
 }
 
 // pause returns when it is time to look again. It reports whether the sentinel
 // connection ended.
-func (h *Home) pause(ctx context.Context, d time.Duration, policies <-chan time.Time, lost <-chan struct{}) bool {
+func (h *Home) pause(ctx context.Context, d time.Duration, policies <-chan time.Time) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
@@ -176,7 +178,7 @@ func (h *Home) pause(ctx context.Context, d time.Duration, policies <-chan time.
 			return false
 		case <-h.recheck:
 			return false
-		case <-lost:
+		case <-h.guard.ended():
 			return true
 		case <-policies:
 			changed, err := h.cfg.Policy.Refresh()
@@ -190,36 +192,39 @@ func (h *Home) pause(ctx context.Context, d time.Duration, policies <-chan time.
 	}
 }
 
-// sentinel keeps one idle connection open, nil if none can be made. Its end is
-// the earliest sign that the kernel went away, and comes before another one can
-// take its place.
-func (h *Home) sentinel(ctx context.Context) <-chan struct{} {
-	c, err := h.cfg.Dial(ctx, "tcp", h.addr)
-	if err != nil {
-		return nil
-	}
-	ended := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	go func() { // ends with the connection, which ends with ctx
-		defer close(ended)
-		defer stop()
-		defer func() { _ = c.Close() }()
-		var b [1]byte
-		_, _ = c.Read(b[:])
-	}()
-	return ended
-}
-
-func (h *Home) unverify() {
+// stand puts a sentinel in place of the one before; with nil, SiYuan has to be
+// recognised again. Only Run calls it.
+func (h *Home) stand(next *sentinel) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.verified = false
+	before := h.guard
+	h.guard = next
+	if next == nil {
+		h.verified = false
+	}
+	h.mu.Unlock()
+	if before != nil && before != next {
+		before.dismiss()
+	}
 }
 
 // look probes SiYuan once and publishes what it found.
 func (h *Home) look(ctx context.Context) contract.HomeState {
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, probing{}, true), probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
+	// Before SiYuan is recognised: whoever takes its place afterwards has to end
+	// this connection first.
+	guard := h.guard
+	if guard == nil {
+		guard = post(ctx, h.cfg.Dial, h.addr)
+		// A kernel that drops idle connections at once is not looked at in a loop.
+		if time.Since(h.posted) > sentinelEvery {
+			h.posted = time.Now()
+			h.stand(guard)
+		} else if guard != nil {
+			defer guard.dismiss()
+		}
+	}
+	ctx = context.WithValue(ctx, probing{}, guard)
 	next := contract.HomeStatus{State: contract.HomeReady, Notebooks: []contract.NotebookInfo{}}
 	id, state := h.recognise(ctx)
 	next.State, next.SiYuanVersion = state, id.Version

@@ -271,6 +271,50 @@ func TestAListenerWithAnotherFolderIsNotShownTheToken(t *testing.T) {
 	}
 }
 
+// TestWhoComesWhileSiYuanIsRecognisedIsNotShownTheToken: the pinned workspace ends
+// right after the system said whose the address is, and another one is there when
+// the token is due.
+func TestWhoComesWhileSiYuanIsRecognisedIsNotShownTheToken(t *testing.T) {
+	t.Parallel()
+	url, stop := serve(t, "", newKernel("one"))
+	stranger := newKernel("two")
+	pin := PinFile(filepath.Join(t.TempDir(), "pin.json"))
+	if err := pin.Save(Pin{System: "one", Workspace: "w", Folder: "/home/me/W1"}); err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int64
+	h, err := New(Config{URL: url, Pin: pin, Policy: policy.Fixed(contract.Read), Log: slog.New(slog.DiscardHandler),
+		Folder: func(context.Context, string) string {
+			if asked.Add(1) > 1 {
+				return "/home/me/W2"
+			}
+			stop()
+			serve(t, strings.TrimPrefix(url, "http://"), stranger)
+			return "/home/me/W1"
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := siyuan.New(siyuan.Config{BaseURL: url, Token: siyuan.NewToken("right"), Dial: h.Dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	h.Watch(c)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.Run(ctx)
+	}()
+	await(t, h, contract.HomeWrongWorkspace)
+	cancel()
+	<-done
+	if n := stranger.authorized.Load(); n != 0 {
+		t.Errorf("the stranger was shown the token %d times", n)
+	}
+}
+
 func TestADamagedPinIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	pin := PinFile(filepath.Join(t.TempDir(), "pin.json"))

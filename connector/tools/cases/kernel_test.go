@@ -14,13 +14,16 @@ import (
 	catalogue "siyuan-broker/contract/tools"
 )
 
-// kept are endpoints whose answer a desk that was asked before still has: the list
-// of plugins' tools is good for a minute. connector/tools tries the bridge without
-// them.
+// kept are endpoints that an action may do without: the list of plugins' tools is
+// good for a minute (connector/tools tries the bridge without it), their words are
+// withheld where their secrets are not known, and a removal that was read back only
+// waits for the index.
 var kept = map[string][]string{
-	"extension.list":        {"/api/system/getWorkspaceInfo", "/mcp"},
-	"extension.plugin_read": {"/api/system/getWorkspaceInfo"},
-	"extension.native_read": {"/api/system/getWorkspaceInfo"},
+	"extension.list":        {"/api/system/getWorkspaceInfo", "/api/system/getConf", "/mcp"},
+	"extension.plugin_read": {"/api/system/getWorkspaceInfo", "/api/system/getConf"},
+	"extension.native_read": {"/api/system/getWorkspaceInfo", "/api/system/getConf"},
+	"document.remove":       {"/api/query/sql"},
+	"fs.rm":                 {"/api/query/sql"},
 }
 
 // TestK36AnActionWhoseEndpointIsGoneSaysSo: every action of the catalogue, and
