@@ -252,9 +252,13 @@ func readHead(r *bufio.Reader, budget *int) (head, error) {
 	if h.status < 100 {
 		return h, errNoHTTP
 	}
-	h.more = line[7] == '1'
+	old := line[7] == '0'
+	h.more = !old
 	for {
 		line, err := readLine(r, budget)
+		if err == nil && len(line) == 0 && old && h.chunked { // RFC 9112, 6.1
+			return h, fmt.Errorf("%w: chunks in an answer of HTTP/1.0", errNoHTTP)
+		}
 		if err != nil || len(line) == 0 {
 			return h, err
 		}

@@ -53,6 +53,7 @@ func TestAnswersOfEveryForm(t *testing.T) {
 		"a wrong chunk size":   {ok + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 0, "", false, errNoHTTP},
 		"a chunk that goes on": {ok + "Transfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n", 0, "", false, errNoHTTP},
 		"compressed":           {ok + "Transfer-Encoding: gzip, chunked\r\n\r\n", 0, "", false, errNoHTTP},
+		"chunks in HTTP/1.0":   {"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 0, "", false, errNoHTTP},
 		"another protocol":     {"SSH-2.0-OpenSSH_9.6 nothing\r\n\r\n", 0, "", false, errNoHTTP},
 		"HTTP/2":               {"HTTP/2.0 200 OK\r\n\r\n", 0, "", false, errNoHTTP},
 		"switching protocols":  {"HTTP/1.1 101 Switching\r\n\r\n", 0, "", false, errNoHTTP},
