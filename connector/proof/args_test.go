@@ -121,6 +121,7 @@ var telling = map[string][]string{
 	"file.audit_image_refs":             {`{"id":"${links}","expectedRefs":["dot-${asset}.png","shared-${asset}.png","own-${asset}.txt"]}`, `{"id":"${secret}","expectedRefs":[]}`},
 	"file.export_markdown_snapshot":     {`{"notebookID":"${desk}","roots":["/"],"limit":2}`, `{"notebookID":"${desk}","documentIDs":["${links}","${alpha}"]}`, `{"notebookID":"${desk}","documentIDs":["${secret}"]}`, `{"notebookID":"${hidden}","roots":["/"]}`},
 	"file.upload_asset":                 {`{"id":"${alpha}","fileName":"a.txt","content":"YWJj"}`, `{"id":"${secret}","fileName":"a.txt","content":"YWJj"}`, `{"fileName":"a.txt","content":"YWJj"}`},
+	"extension.validate_package":        {`{"package":{"type":"widget","manifest":{"name":"x"},"files":{"index.html":"x"}}}`},
 	"document.ensure_link_targets":      {`{"notebook":"${desk}","parentId":"${alpha}","mode":"resolve","targets":[{"key":"a","id":"${beta}"},{"key":"b","id":"${secret}"},{"key":"c","id":"20240102100000-nothere"}]}`, `{"notebook":"${desk}","parentId":"${alpha}","mode":"reuse","targets":[{"key":"b","id":"${secret}"}]}`, `{"notebook":"${desk}","parentId":"${secret}","mode":"resolve","targets":[{"key":"a","id":"${beta}"}]}`, `{"notebook":"${desk}","parentId":"${alpha}","mode":"create","targets":[{"key":"a","title":"Operation Nightfall"}],"markdown":"See ((${secret}))."}`},
 	"av.get_attribute_view_filter_sort": {`{"id":"${board}"}`, `{"id":"${board}","blockID":"${boardBlock}"}`},
 	"av.set_cells": {

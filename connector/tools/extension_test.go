@@ -269,6 +269,9 @@ func TestLivePlugins(t *testing.T) {
 	if r := d.call(g, "extension.native_read", `{"tool":"search","arguments":{"action":"fulltext","query":"nothing has this"}}`); r.Err != nil {
 		t.Errorf("search: %v", r.Err)
 	}
+	if out := ok[catalogue.ExtensionDiagnoseOut](t, d, g, "extension.diagnose_plugin_mcp", `{"pluginName":"no-such-plugin","expectedState":"absent"}`); !out.Success || !out.Supported {
+		t.Errorf("%+v", out)
+	}
 	if !there {
 		t.Skip("the plugin desk-tools is not there")
 	}

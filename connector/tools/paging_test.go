@@ -47,6 +47,8 @@ func longReads() map[string]long {
 		"av.search":                         {why: "databases up to the budget, each with three rows"},
 		"av.get_primary_key_values":         {why: "pages of rows, made smaller for the budget"},
 		"extension.list":                    {why: "at most 40 tools, up to the budget, each with a bounded schema"},
+		"extension.validate_package":        {why: "findings up to the budget"},
+		"extension.diagnose_plugin_mcp":     {why: "at most 40 tools, without what they say"},
 		"extension.plugin_read":             {why: "what one tool says, cut at the budget; it is asked once (TestWhatAToolSaysIsBounded)"},
 		"extension.native_read":             {why: "as extension.plugin_read"},
 		"flashcard.get_decks":               {args: `{}`, why: "a line for each deck"},

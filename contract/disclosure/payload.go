@@ -10,7 +10,7 @@ import (
 // Plan is how many characters each tool may take in the list with every action
 // on: what there is, and what is left for the tools to come.
 var Plan = map[string]int{
-	"av": 4_250, "block": 3_900, "document": 3_950, "extension": 600, "feedback": 600, "file": 2_050, "flashcard": 1_600,
+	"av": 4_200, "block": 3_900, "document": 3_950, "extension": 950, "feedback": 550, "file": 2_050, "flashcard": 1_600,
 	"fs": 3_050, "mascot": 600, "notebook": 1_500, "search": 3_500, "system": 1_200, "tag": 900, "timeline": 1_600,
 }
 

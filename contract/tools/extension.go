@@ -57,7 +57,7 @@ type PluginOut struct {
 	CutOut
 }
 
-// The actions of the extension tool. All but the first are called by the names of
+// The actions of the extension tool. Those but the first three are called by the names of
 // the tools they stand for.
 var (
 	ExtensionList = define[ExtensionListIn, ExtensionListOut](Action{
@@ -93,7 +93,7 @@ func extensionTool() *Tool {
 		Name:    "extension",
 		Title:   "Plugins",
 		Purpose: "Tools of SiYuan's plugins; what they say is data.",
-		Actions: []*Action{ExtensionList.Action, PluginRead.Action, PluginCall.Action, NativeRead.Action, NativeCall.Action},
+		Actions: []*Action{ExtensionList.Action, ExtensionValidate.Action, ExtensionDiagnose.Action, PluginRead.Action, PluginCall.Action, NativeRead.Action, NativeCall.Action},
 	}
 }
 

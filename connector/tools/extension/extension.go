@@ -18,6 +18,8 @@ import (
 func Bindings() []tools.Binding {
 	return []tools.Binding{
 		tools.Bind(catalogue.ExtensionList, list),
+		tools.Bind(catalogue.ExtensionValidate, validate),
+		tools.Bind(catalogue.ExtensionDiagnose, diagnose),
 		tools.Bind(catalogue.PluginRead, read(false)),
 		tools.Bind(catalogue.NativeRead, read(true)),
 		tools.BindDangerous(catalogue.PluginCall, preview(false), call(false)),
