@@ -45,7 +45,7 @@ func TestALongNestedSchemaIsLeftToHelp(t *testing.T) {
 	t.Parallel()
 	item := tools.Param{Type: tools.Object, Fields: []tools.Param{{Name: "text", Type: tools.String, Doc: strings.Repeat("x", 600)}}}
 	p := tools.Param{Name: "items", Type: tools.Array, Doc: "Many.", Items: &item}
-	if got, want := string(mustEncode(folded(p, foldAbove))), `{"description":"Many. Form: see help.","type":"array"}`; got != want {
+	if got, want := string(mustEncode(folded(p, foldAbove))), `{"description":"Many. See help.","type":"array"}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	item.Fields[0].Doc = "Short."

@@ -14,7 +14,7 @@ import (
 // it is foldAdvancedAbove.
 const (
 	foldAbove         = 600
-	foldAdvancedAbove = 150
+	foldAdvancedAbove = 100
 )
 
 // boundless is the first bound that tells a reader nothing; it is checked like any
@@ -92,7 +92,7 @@ func folded(p tools.Param, limit int) schema {
 	if !container || utf8.RuneCount(mustEncode(full)) <= limit {
 		return full
 	}
-	return schema{"type": full["type"], "description": strings.TrimSpace(p.Doc + " Form: see help.")}
+	return schema{"type": full["type"], "description": strings.TrimSpace(p.Doc + " See help.")}
 }
 
 // listed is the schema of a parameter without what only matters when a call is
