@@ -37,11 +37,12 @@ func usableActions(s *Snapshot) string {
 
 func TestTheToolsOfAHomeAreActionsUnderTheirOwnNames(t *testing.T) {
 	t.Parallel()
+	const own = "list validate_package diagnose_plugin_mcp " // actions of the tool itself
 	for want, f := range map[string]*tenants.Snapshot{
 		"": bridged(),
-		"list plugin__desk__Ring plugin__desk__read":                      bridged(contract.SwitchExtension),
-		"outline http_request":                                            bridged(contract.SwitchNative),
-		"list plugin__desk__Ring plugin__desk__read outline http_request": bridged(contract.SwitchExtension, contract.SwitchNative),
+		own + "plugin__desk__Ring plugin__desk__read":                      bridged(contract.SwitchExtension),
+		"outline http_request":                                             bridged(contract.SwitchNative),
+		own + "plugin__desk__Ring plugin__desk__read outline http_request": bridged(contract.SwitchExtension, contract.SwitchNative),
 	} {
 		if got := usableActions(Compile(f, tools.New())); got != want {
 			t.Errorf("with %v: %q, want %q", f.Switches, got, want)
@@ -49,21 +50,21 @@ func TestTheToolsOfAHomeAreActionsUnderTheirOwnNames(t *testing.T) {
 	}
 	f := bridged(contract.SwitchExtension)
 	f.Toggles = []tenants.Toggle{{Tool: "extension", Action: "plugin__desk__Ring"}}
-	if got := usableActions(Compile(f, tools.New())); got != "list plugin__desk__read" {
+	if got := usableActions(Compile(f, tools.New())); got != own+"plugin__desk__read" {
 		t.Errorf("with one switched off: %q", got)
 	}
 	f.Toggles = []tenants.Toggle{{Tool: "extension", Action: "plugin_call"}, {Tool: "extension", Action: "plugin__desk__Ring", Enabled: true}}
-	if got := usableActions(Compile(f, tools.New())); got != "list plugin__desk__read" {
+	if got := usableActions(Compile(f, tools.New())); got != own+"plugin__desk__read" {
 		t.Errorf("with what stands behind it switched off: %q", got)
 	}
 	f.Toggles, f.Connector.Effect.Vetoed = nil, []string{"extension.plugin_read"}
-	if got := usableActions(Compile(f, tools.New())); got != "list plugin__desk__Ring" {
+	if got := usableActions(Compile(f, tools.New())); got != own+"plugin__desk__Ring" {
 		t.Errorf("with a veto of the home: %q", got)
 	}
 	if f = bridged(contract.SwitchExtension); len(tools.New().Tools()) != len(Compile(f, tools.New()).Catalogue().Tools()) {
 		t.Error("a tool was added or lost")
 	}
-	if extension, _ := tools.New().Tool("extension"); len(extension.Actions) != 5 {
+	if extension, _ := tools.New().Tool("extension"); len(extension.Actions) != 7 {
 		t.Error("the catalogue of everybody was changed")
 	}
 }
