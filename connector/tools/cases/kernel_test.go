@@ -16,14 +16,15 @@ import (
 
 // kept are endpoints that an action may do without: the list of plugins' tools is
 // good for a minute (connector/tools tries the bridge without it), their words are
-// withheld where their secrets are not known, and a removal that was read back only
-// waits for the index.
+// withheld where their secrets are not known, a diagnosis says itself that there is no
+// bridge, and a removal that was read back only waits for the index.
 var kept = map[string][]string{
-	"extension.list":        {"/api/system/getWorkspaceInfo", "/api/system/getConf", "/mcp"},
-	"extension.plugin_read": {"/api/system/getWorkspaceInfo", "/api/system/getConf"},
-	"extension.native_read": {"/api/system/getWorkspaceInfo", "/api/system/getConf"},
-	"document.remove":       {"/api/query/sql"},
-	"fs.rm":                 {"/api/query/sql"},
+	"extension.list":                {"/api/system/getWorkspaceInfo", "/api/system/getConf", "/mcp"},
+	"extension.plugin_read":         {"/api/system/getWorkspaceInfo", "/api/system/getConf"},
+	"extension.native_read":         {"/api/system/getWorkspaceInfo", "/api/system/getConf"},
+	"extension.diagnose_plugin_mcp": {"/mcp"},
+	"document.remove":               {"/api/query/sql"},
+	"fs.rm":                         {"/api/query/sql"},
 }
 
 // TestK36AnActionWhoseEndpointIsGoneSaysSo: every action of the catalogue, and
