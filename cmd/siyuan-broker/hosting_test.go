@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"siyuan-broker/connector/siyuan/samplekernel"
+	"siyuan-broker/tenants"
 	"siyuan-broker/tenants/postgres/pglocal"
 )
 
@@ -300,7 +302,11 @@ func toolsOfPluginsAreToggled(t *testing.T, h *hosting, ids []string) {
 		return append([]string{"tenant", "toggle", "--tool", tool, "--action", action, "--on=" + on}, ids...)
 	}
 	off := func() bool {
-		return strings.Contains(h.run(h.broker, h.env, "tenant", "show", "--tenant", ids[1]), "plugin__desk_tools__ring")
+		var shown []struct{ Toggles []tenants.Toggle }
+		if err := json.Unmarshal([]byte(h.run(h.broker, h.env, "tenant", "show", "--tenant", ids[1])), &shown); err != nil {
+			t.Fatal(err)
+		}
+		return len(shown) == 1 && slices.ContainsFunc(shown[0].Toggles, func(x tenants.Toggle) bool { return x.Action == "plugin__desk_tools__ring" })
 	}
 	h.run(h.broker, h.env, toggle("extension", "plugin__desk_tools__ring", "false")...)
 	if !off() {

@@ -371,9 +371,13 @@ func TestATransferIsGivenUpByEitherEnd(t *testing.T) {
 		t.Errorf("the home left: %v", err)
 	}
 	eventually(t, "all are over", func() bool { return n.hub.Stats().Transfers == 0 })
-	if _, err := n.open(t.Context(), `{}`, 0); code(err) != contract.ConnectorOffline {
-		t.Errorf("without a home: %v", err)
-	}
+	eventually(t, "the home is away", func() bool {
+		s, err := n.open(t.Context(), `{}`, 0)
+		if err == nil {
+			_ = s.Close()
+		}
+		return code(err) == contract.ConnectorOffline
+	})
 }
 
 func TestATransferThatStandsStillIsGivenUp(t *testing.T) {

@@ -116,5 +116,5 @@ func expired(cause error) error {
 	if errors.Is(cause, ErrIdle) || errors.Is(cause, context.DeadlineExceeded) {
 		return contract.Fail(contract.Timeout, "The transfer took longer than it may, or stood still too long.").WithCause(cause)
 	}
-	return contract.Fail(contract.Offline, "The transfer was broken off.").WithCause(cause)
+	return contract.Fail(contract.OutcomeUnknown, "The home broke the transfer off.").WithCause(cause)
 }

@@ -151,3 +151,22 @@ func TestAHandlerThatIsStuckIsToldWhenNothingMoves(t *testing.T) {
 		t.Errorf("sent %+v, %v", e, err)
 	}
 }
+
+// A broker takes no word of a home about whether the home can be reached.
+func TestAHomeThatStopsLeavesTheOutcomeOpen(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	var said wire.Error
+	s := Serve(ctx, Serving{ID: 7, Idle: time.Hour, Send: func(_ wire.Type, header any, _ []byte) error {
+		said, _ = header.(wire.Error)
+		return nil
+	}})
+	err := s.Run(func(ctx context.Context, _ io.Reader, _ contract.BodyWriter) error {
+		stop()
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if err != nil || said.ID != 7 || contract.CodeOf(said.Error) != contract.OutcomeUnknown {
+		t.Errorf("said %+v, %v", said, err)
+	}
+}
