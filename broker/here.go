@@ -1,15 +1,12 @@
 package broker
 
 import (
-	"net/http"
-
 	"github.com/labstack/echo/v4"
 
 	"siyuan-broker/broker/feedback"
 	"siyuan-broker/broker/here"
 	"siyuan-broker/broker/mascot"
 	"siyuan-broker/broker/memory"
-	"siyuan-broker/broker/people"
 )
 
 // here answers the calls that never leave the broker.
@@ -21,19 +18,8 @@ func (b *Broker) here() here.Place {
 
 // newFeedback wires the page about what agents said. It needs the pages.
 func (b *Broker) newFeedback() (err error) {
-	b.feedback, err = feedback.NewPage(feedback.PageOptions{Pages: b.pages, Store: b.db, Viewer: feedbackViewer, Log: b.log})
+	b.feedback, err = feedback.NewPage(feedback.PageOptions{Pages: b.pages, Store: b.db, Viewer: viewer, Log: b.log})
 	return err
-}
-
-// feedbackViewer is who sent a request, in the words of the page.
-func feedbackViewer(r *http.Request) (feedback.Viewer, bool) {
-	s, ok := people.Signed(r)
-	if !ok {
-		return feedback.Viewer{}, false
-	}
-	v := feedback.Viewer{ID: s.User.ID}
-	v.Membership, v.Belongs = s.Tenant()
-	return v, true
 }
 
 // feedbackRoutes are the page about what agents said, and its form.

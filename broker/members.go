@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"net/http"
-
 	"github.com/labstack/echo/v4"
 
 	"siyuan-broker/broker/console"
@@ -14,21 +12,10 @@ import (
 // newMembers wires the page about who belongs to a tenant. It needs the pages.
 func (b *Broker) newMembers(catalogue *tools.Catalogue) (err error) {
 	b.members, err = members.New(members.Options{
-		Pages: b.pages, Store: b.db, Catalogue: catalogue, Viewer: membersViewer, Invite: people.InviteInto, Limit: b.tries,
+		Pages: b.pages, Store: b.db, Catalogue: catalogue, Viewer: viewer, Invite: people.InviteInto, Limit: b.tries,
 		Closed: people.SignUpMode(b.cfg.SignUp) == people.SignUpClosed, Home: console.HomePath, Now: b.now, Log: b.log,
 	})
 	return err
-}
-
-// membersViewer is who sent a request, in the words of the page.
-func membersViewer(r *http.Request) (members.Viewer, bool) {
-	s, ok := people.Signed(r)
-	if !ok {
-		return members.Viewer{}, false
-	}
-	v := members.Viewer{ID: s.User.ID}
-	v.Membership, v.Belongs = s.Tenant()
-	return v, true
 }
 
 // membersRoutes are the page about who belongs to a tenant, and its forms.

@@ -71,6 +71,17 @@ func (b *Broker) signed(h http.HandlerFunc) echo.HandlerFunc {
 	return echo.WrapHandler(b.pages.Guard(b.people.Load(b.people.RequireSignedIn(h))))
 }
 
+// viewer is who sent a request; false for nobody.
+func viewer(r *http.Request) (tenants.Viewer, bool) {
+	s, ok := people.Signed(r)
+	if !ok {
+		return tenants.Viewer{}, false
+	}
+	v := tenants.Viewer{ID: s.User.ID}
+	v.Membership, v.Belongs = s.Tenant()
+	return v, true
+}
+
 // tries counts over all nodes what people try.
 func (b *Broker) tries(ctx context.Context, counter string, limit int, window time.Duration) (bool, time.Duration) {
 	return b.cluster.net.Allow(ctx, cluster.LimitKey{Tenant: "console", Agent: counter}, limit, window)

@@ -1,30 +1,16 @@
 package broker
 
 import (
-	"net/http"
-
 	"github.com/labstack/echo/v4"
 
-	"siyuan-broker/broker/people"
 	"siyuan-broker/broker/settings"
 	"siyuan-broker/contract/tools"
 )
 
 // newSettings wires the page on what agents may do. It needs the pages.
 func (b *Broker) newSettings(catalogue *tools.Catalogue) (err error) {
-	b.settings, err = settings.New(settings.Options{Pages: b.pages, Store: b.db, Catalogue: catalogue, Viewer: settingsViewer, Log: b.log})
+	b.settings, err = settings.New(settings.Options{Pages: b.pages, Store: b.db, Catalogue: catalogue, Viewer: viewer, Log: b.log})
 	return err
-}
-
-// settingsViewer is who sent a request, in the words of the page.
-func settingsViewer(r *http.Request) (settings.Viewer, bool) {
-	s, ok := people.Signed(r)
-	if !ok {
-		return settings.Viewer{}, false
-	}
-	v := settings.Viewer{ID: s.User.ID}
-	v.Membership, v.Belongs = s.Tenant()
-	return v, true
 }
 
 // settingsRoutes are the page on what agents may do, and its forms.

@@ -165,6 +165,14 @@ type Membership struct {
 	Since      time.Time
 }
 
+// Viewer is the person who is signed in to the console, and the tenant they look
+// at.
+type Viewer struct {
+	ID         ID
+	Membership Membership
+	Belongs    bool // to a tenant at all
+}
+
 // Team is a named group of members that notebooks can be shared with.
 type Team struct {
 	ID      ID

@@ -31,7 +31,7 @@ type desk struct {
 	db            *postgres.Store
 	snap          *admission.Snapshot
 	owner, member tenants.ID
-	who           Viewer
+	who           tenants.Viewer
 	now           time.Time
 }
 
@@ -53,14 +53,14 @@ func newDesk(t *testing.T) *desk {
 	d.Box = &Box{Store: db, Now: func() time.Time { return d.now }}
 	pages, err := page.New(page.Options{PublicURLs: []string{"https://notes.example"}})
 	must(t, err)
-	d.page, err = NewPage(PageOptions{Pages: pages, Store: db, Log: slog.New(slog.DiscardHandler), Viewer: func(*http.Request) (Viewer, bool) { return d.who, d.who.ID != tenants.ID{} }})
+	d.page, err = NewPage(PageOptions{Pages: pages, Store: db, Log: slog.New(slog.DiscardHandler), Viewer: func(*http.Request) (tenants.Viewer, bool) { return d.who, d.who.ID != tenants.ID{} }})
 	must(t, err)
 	d.as(one.ID, tenants.Owner)
 	return d
 }
 
 func (d *desk) as(person tenants.ID, role tenants.Role) {
-	d.who = Viewer{ID: person, Belongs: true, Membership: tenants.Membership{TenantID: d.snap.Principal.Tenant, TenantName: "Notes", Role: role}}
+	d.who = tenants.Viewer{ID: person, Belongs: true, Membership: tenants.Membership{TenantID: d.snap.Principal.Tenant, TenantName: "Notes", Role: role}}
 }
 
 func must(t *testing.T, err error) {
@@ -206,7 +206,7 @@ func TestManagersReadAndDeleteItAndNobodyElseDoes(t *testing.T) {
 	if code := d.remove(id); code != http.StatusSeeOther || len(d.kept(t)) != 0 {
 		t.Errorf("delete: %d, %d left", code, len(d.kept(t)))
 	}
-	d.who = Viewer{}
+	d.who = tenants.Viewer{}
 	w := httptest.NewRecorder()
 	d.page.Show(w, httptest.NewRequest("GET", "https://notes.example"+PagePath, nil))
 	if w.Code != http.StatusForbidden {

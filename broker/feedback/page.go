@@ -21,18 +21,11 @@ const (
 	DeletePath = "/console/feedback/delete"
 )
 
-// Viewer is the person who is signed in, and the tenant they look at.
-type Viewer struct {
-	ID         tenants.ID
-	Membership tenants.Membership
-	Belongs    bool // to a tenant at all
-}
-
 // PageOptions of Page. Viewer reports false when nobody is signed in.
 type PageOptions struct {
 	Pages  *page.Pages
 	Store  Store
-	Viewer func(r *http.Request) (Viewer, bool)
+	Viewer func(r *http.Request) (tenants.Viewer, bool)
 	Log    *slog.Logger
 }
 

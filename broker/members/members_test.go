@@ -31,7 +31,7 @@ type desk struct {
 	db                           *postgres.Store
 	tenant, instance             tenants.ID
 	owner, admin, plain, outside tenants.ID
-	who                          Viewer
+	who                          tenants.Viewer
 	invites                      int // left in this hour
 }
 
@@ -70,7 +70,7 @@ func newDesk(t *testing.T) *desk {
 	must(t, err)
 	d.Page, err = New(Options{
 		Pages: pages, Store: db, Catalogue: tools.New(), Home: page.Path("/console"), Log: slog.New(slog.DiscardHandler),
-		Viewer: func(*http.Request) (Viewer, bool) { return d.who, d.who.ID != tenants.ID{} },
+		Viewer: func(*http.Request) (tenants.Viewer, bool) { return d.who, d.who.ID != tenants.ID{} },
 		Invite: func(base string, tenant tenants.ID, email string, role tenants.Role, by tenants.ID, now time.Time) (tenants.Invitation, string) {
 			return tenants.Invitation{Hash: tenants.HashSecret(email), Email: email, Role: role, InvitedBy: by, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, base + "/the-link"
 		},
@@ -93,7 +93,7 @@ func (d *desk) in(t *testing.T, fn func(tenants.Tx) error) {
 }
 
 func (d *desk) as(id tenants.ID, role tenants.Role) {
-	d.who = Viewer{ID: id, Belongs: true, Membership: tenants.Membership{TenantID: d.tenant, TenantName: "Notes", Role: role}}
+	d.who = tenants.Viewer{ID: id, Belongs: true, Membership: tenants.Membership{TenantID: d.tenant, TenantName: "Notes", Role: role}}
 }
 
 func (d *desk) show(t *testing.T, lang string) string {
@@ -413,7 +413,7 @@ func TestOnlyWhoManagesChanges(t *testing.T) {
 		},
 		"unshare": func() string { return d.post(d.Unshare, "instance", instance, "share", plain) },
 	}
-	for name, who := range map[string]Viewer{
+	for name, who := range map[string]tenants.Viewer{
 		"a member":                 {ID: d.plain, Belongs: true, Membership: tenants.Membership{TenantID: d.tenant, Role: tenants.Member}},
 		"no owner any more":        {ID: d.plain, Belongs: true, Membership: tenants.Membership{TenantID: d.tenant, Role: tenants.Owner}},
 		"a stranger":               {ID: d.outside, Belongs: true, Membership: tenants.Membership{TenantID: d.tenant, Role: tenants.Owner}},

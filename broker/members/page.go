@@ -37,20 +37,13 @@ type Store interface {
 	In(ctx context.Context, tenant tenants.ID, fn func(tenants.Tx) error) error
 }
 
-// Viewer is the person who is signed in, and the tenant they look at.
-type Viewer struct {
-	ID         tenants.ID
-	Membership tenants.Membership
-	Belongs    bool // to a tenant at all
-}
-
 // Options of New.
 type Options struct {
 	Pages     *page.Pages
 	Store     Store
 	Catalogue *tools.Catalogue
 	// Viewer reports false when nobody is signed in.
-	Viewer func(r *http.Request) (Viewer, bool)
+	Viewer func(r *http.Request) (tenants.Viewer, bool)
 	// Invite makes an invitation and its link, which starts with base.
 	Invite func(base string, tenant tenants.ID, email string, role tenants.Role, by tenants.ID, now time.Time) (tenants.Invitation, string)
 	// Limit takes one of limit tries from a counter over a window.

@@ -37,7 +37,7 @@ var (
 type edit struct {
 	ctx  context.Context
 	tx   tenants.Tx
-	who  Viewer // with the role that the store has now
+	who  tenants.Viewer // with the role that the store has now
 	form url.Values
 }
 

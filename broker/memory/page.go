@@ -27,18 +27,11 @@ const (
 	RulesPath = "/console/memory/rules"
 )
 
-// Viewer is the person who is signed in, and the tenant they look at.
-type Viewer struct {
-	ID         tenants.ID
-	Membership tenants.Membership
-	Belongs    bool // to a tenant at all
-}
-
 // PageOptions of Page. Viewer reports false when nobody is signed in.
 type PageOptions struct {
 	Pages  *page.Pages
 	Store  Store
-	Viewer func(r *http.Request) (Viewer, bool)
+	Viewer func(r *http.Request) (tenants.Viewer, bool)
 	Log    *slog.Logger
 }
 
@@ -103,7 +96,7 @@ func (p *Page) Show(w http.ResponseWriter, r *http.Request) {
 
 // homes are the workspaces in which the person has agents, and all for those who
 // manage the tenant.
-func homes(ctx context.Context, tx tenants.Tx, who Viewer) ([]remembering, error) {
+func homes(ctx context.Context, tx tenants.Tx, who tenants.Viewer) ([]remembering, error) {
 	instances, err := tx.Instances(ctx)
 	if err != nil {
 		return nil, err
@@ -141,7 +134,7 @@ func homes(ctx context.Context, tx tenants.Tx, who Viewer) ([]remembering, error
 // Clear forgets what the person's agents remember of a workspace, all versions of
 // it. Needs a session.
 func (p *Page) Clear(w http.ResponseWriter, r *http.Request) {
-	p.change(w, r, "memory.cleared", func(ctx context.Context, tx tenants.Tx, who Viewer, instance tenants.ID) error {
+	p.change(w, r, "memory.cleared", func(ctx context.Context, tx tenants.Tx, who tenants.Viewer, instance tenants.ID) error {
 		if err := tx.Forget(ctx, instance, who.ID); err != nil {
 			return err
 		}
@@ -158,7 +151,7 @@ func (p *Page) SaveRules(w http.ResponseWriter, r *http.Request) {
 		p.opt.Pages.Error(w, r, http.StatusBadRequest)
 		return
 	}
-	p.change(w, r, "memory.saved", func(ctx context.Context, tx tenants.Tx, who Viewer, instance tenants.ID) error {
+	p.change(w, r, "memory.saved", func(ctx context.Context, tx tenants.Tx, who tenants.Viewer, instance tenants.ID) error {
 		member, object := who.ID, "instance:"+instance.String()
 		if all {
 			m, err := tx.Member(ctx, who.ID) // the role is read here, where it decides
@@ -178,7 +171,7 @@ func (p *Page) SaveRules(w http.ResponseWriter, r *http.Request) {
 }
 
 // change runs what a form asks for and goes back to the page.
-func (p *Page) change(w http.ResponseWriter, r *http.Request, done string, fn func(context.Context, tenants.Tx, Viewer, tenants.ID) error) {
+func (p *Page) change(w http.ResponseWriter, r *http.Request, done string, fn func(context.Context, tenants.Tx, tenants.Viewer, tenants.ID) error) {
 	who, ok := p.opt.Viewer(r)
 	instance, malformed := uuid.Parse(r.PostFormValue("instance"))
 	if !ok || !who.Belongs || malformed != nil {

@@ -17,7 +17,7 @@ import (
 type desk struct {
 	*agents
 	page *memory.Page
-	who  memory.Viewer
+	who  tenants.Viewer
 }
 
 func newDesk(t *testing.T) *desk {
@@ -25,7 +25,7 @@ func newDesk(t *testing.T) *desk {
 	d := &desk{agents: newAgents(t)}
 	pages, err := page.New(page.Options{PublicURLs: []string{"https://notes.example"}})
 	must(t, err)
-	d.page, err = memory.NewPage(memory.PageOptions{Pages: pages, Store: d.db, Log: slog.New(slog.DiscardHandler), Viewer: func(*http.Request) (memory.Viewer, bool) {
+	d.page, err = memory.NewPage(memory.PageOptions{Pages: pages, Store: d.db, Log: slog.New(slog.DiscardHandler), Viewer: func(*http.Request) (tenants.Viewer, bool) {
 		return d.who, d.who.ID != tenants.ID{}
 	}})
 	must(t, err)
@@ -34,7 +34,7 @@ func newDesk(t *testing.T) *desk {
 }
 
 func (d *desk) as(role tenants.Role, member tenants.ID) {
-	d.who = memory.Viewer{ID: member, Belongs: true, Membership: tenants.Membership{TenantID: d.tenant, TenantName: "Notes", Role: role}}
+	d.who = tenants.Viewer{ID: member, Belongs: true, Membership: tenants.Membership{TenantID: d.tenant, TenantName: "Notes", Role: role}}
 }
 
 func (d *desk) show(t *testing.T, lang string) string {
@@ -145,7 +145,7 @@ func TestWhoIsNotSignedInOrBelongsNowhereSeesNothing(t *testing.T) {
 	if code := d.post(d.page.Clear, "instance", d.instance.String()); code != http.StatusNotFound {
 		t.Errorf("clear: %d", code)
 	}
-	d.who = memory.Viewer{}
+	d.who = tenants.Viewer{}
 	w := httptest.NewRecorder()
 	d.page.Show(w, httptest.NewRequest("GET", "https://notes.example"+memory.PagePath, nil))
 	if w.Code != http.StatusForbidden {

@@ -35,19 +35,12 @@ type Store interface {
 	In(ctx context.Context, tenant tenants.ID, fn func(tenants.Tx) error) error
 }
 
-// Viewer is the person who is signed in, and the tenant they look at.
-type Viewer struct {
-	ID         tenants.ID
-	Membership tenants.Membership
-	Belongs    bool // to a tenant at all
-}
-
 // Options of New. Viewer reports false when nobody is signed in.
 type Options struct {
 	Pages     *page.Pages
 	Store     Store
 	Catalogue *tools.Catalogue
-	Viewer    func(r *http.Request) (Viewer, bool)
+	Viewer    func(r *http.Request) (tenants.Viewer, bool)
 	Log       *slog.Logger
 }
 
@@ -85,7 +78,7 @@ type view struct {
 	Strictness []tenants.StrictWrites
 }
 
-func newView(who Viewer) view {
+func newView(who tenants.Viewer) view {
 	return view{
 		Belongs: who.Belongs, Tenant: who.Membership.TenantName, Manages: who.Belongs && who.Membership.Role.Manages(),
 		Levels: []contract.Level{contract.None, contract.Read, contract.ReadWrite, contract.ReadWriteDelete},

@@ -32,7 +32,7 @@ var errForm = errors.New("not a form of this page")
 type edit struct {
 	ctx  context.Context
 	tx   tenants.Tx
-	who  Viewer
+	who  tenants.Viewer
 	form url.Values
 }
 

@@ -27,7 +27,7 @@ type desk struct {
 	db                      *postgres.Store
 	tenant, owner, somebody tenants.ID
 	instance                tenants.ID
-	who                     Viewer
+	who                     tenants.Viewer
 }
 
 const (
@@ -58,7 +58,7 @@ func newDesk(t *testing.T) *desk {
 	pages, err := page.New(page.Options{PublicURLs: []string{"https://notes.example"}})
 	must(t, err)
 	d.Page, err = New(Options{Pages: pages, Store: db, Catalogue: tools.New(), Log: slog.New(slog.DiscardHandler),
-		Viewer: func(*http.Request) (Viewer, bool) { return d.who, d.who.ID != tenants.ID{} }})
+		Viewer: func(*http.Request) (tenants.Viewer, bool) { return d.who, d.who.ID != tenants.ID{} }})
 	must(t, err)
 	d.as(owner.ID, tenants.Owner)
 	return d
@@ -70,7 +70,7 @@ func (d *desk) in(t *testing.T, fn func(tenants.Tx) error) {
 }
 
 func (d *desk) as(member tenants.ID, role tenants.Role) {
-	d.who = Viewer{ID: member, Belongs: true, Membership: tenants.Membership{TenantID: d.tenant, TenantName: "Notes", Role: role}}
+	d.who = tenants.Viewer{ID: member, Belongs: true, Membership: tenants.Membership{TenantID: d.tenant, TenantName: "Notes", Role: role}}
 }
 
 func (d *desk) show(t *testing.T, lang string) string {
@@ -353,7 +353,7 @@ func TestOnlyWhoManagesSeesAndSaves(t *testing.T) {
 		t.Errorf("another's workspace: %d", code)
 	}
 	d.instance = other
-	d.who = Viewer{}
+	d.who = tenants.Viewer{}
 	w := httptest.NewRecorder()
 	d.Show(w, httptest.NewRequest("GET", "https://notes.example"+PagePath, nil))
 	if w.Code != http.StatusForbidden {
@@ -396,7 +396,7 @@ func TestThePageIsWellFormedInBothLanguages(t *testing.T) {
 	empty.Space = spaceOf(tenants.Tenant{Limits: tenants.Limits{ResultChars: 9000}})
 	set, err := load(d.opt.Pages)
 	must(t, err)
-	for _, p := range set.Check(map[string][]any{"settings": {full, empty, newView(Viewer{}), newView(Viewer{Belongs: true, Membership: tenants.Membership{TenantName: "T", Role: tenants.Member}})}}) {
+	for _, p := range set.Check(map[string][]any{"settings": {full, empty, newView(tenants.Viewer{}), newView(tenants.Viewer{Belongs: true, Membership: tenants.Membership{TenantName: "T", Role: tenants.Member}})}}) {
 		t.Error(p)
 	}
 }
